@@ -1,0 +1,102 @@
+# Every target does all of its own set-up; what is already there is left alone.
+#
+#   make demo    the main job: sets up a small environment and runs the demo
+#   make test    everything that is checked: style, types, imports, tests
+#   make lint    style and imports only        make types   types only
+#   make bench   the benchmarks                make clean   removes all that these commands made
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+# Test workers; xdist's "auto" counts physical cores, which halves a machine with hyperthreads.
+WORKERS ?= logical
+ARGS    ?=
+
+# The environment must be compiled once: without bytecode every import is several times slower.
+unexport PYTHONDONTWRITEBYTECODE
+# A different environment that is active in the calling shell must not take part.
+unexport VIRTUAL_ENV
+unexport PYTHONHOME
+unexport PYTHONPATH
+export UV_PYTHON_DOWNLOADS := never
+# Trust what the machine trusts: uv's own list knows no company proxy.
+export UV_SYSTEM_CERTS := true
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint format types bench browser constraints clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# Installs into the environment with the pinned versions. Where uv is missing or fails, plain pip does it too: it reads
+# settings that uv does not, such as a certificate or a mirror, and is only slower.
+define install
+	@{ [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode \
+		--constraint constraints.txt --build-constraint constraints.txt $(1); } \
+	|| { echo "Installing with pip, which takes about a minute longer than uv."; \
+		$(BIN)/python -m pip install --quiet --constraint constraints.txt $(1); }
+endef
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Quire needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1): try make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Making the environment in $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null \
+		&& $(PYTHON) -m venv --clear $(VENV); }
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt uv || echo "uv cannot be had here."
+	@touch $@
+
+$(VENV)/core: $(VENV)/made pyproject.toml constraints.txt
+	@echo "Installing Quire"
+	$(call install,--editable .)
+	@touch $@
+
+$(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
+	@echo "Installing Quire with everything that the tests need"
+	$(call install,--editable '.[dev]')
+	@touch $(VENV)/core $@
+
+demo: $(VENV)/core
+	@$(BIN)/quire demo $(ARGS)
+
+test: $(VENV)/dev browser lint types
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/dev
+	$(BIN)/mypy
+
+bench: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" bench/run $(ARGS)
+
+# The dashboard is tested in a real browser, which is a package of the system and not of Python.
+browser:
+	@if command -v chromium >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing Chromium for the browser tests" \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; then :; \
+	else echo "There is no Chromium and it cannot be installed here: the browser tests skip, and fail in CI."; fi
+
+# Resolves every dependency anew, for every platform, and writes the pins.
+constraints: $(VENV)/made
+	@{ echo "# Pins for every dependency, direct or not. Written by: make constraints"; \
+	echo uv | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-annotate --no-header \
+		--extra dev pyproject.toml -; } > constraints.new
+	@mv constraints.new constraints.txt
+
+clean:
+	rm -rf $(VENV) build dist test-results .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,42 @@
+"""Agents: missions from a blueprint, conversations that outlive their process, durable agents for others.
+
+Importing this package loads no agent library; that happens when the first agent speaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quire.agents.blueprint import Blueprint as Blueprint
+    from quire.agents.blueprint import load as load
+    from quire.agents.converse import converse as converse
+    from quire.agents.durable import DurableAgent as DurableAgent
+    from quire.agents.durable import durable as durable
+    from quire.agents.mission import mission as mission
+    from quire.agents.receipts import Receipts as Receipts
+    from quire.agents.report import Report as Report
+
+_HOMES = {
+    "Blueprint": "quire.agents.blueprint",
+    "load": "quire.agents.blueprint",
+    "converse": "quire.agents.converse",
+    "DurableAgent": "quire.agents.durable",
+    "durable": "quire.agents.durable",
+    "mission": "quire.agents.mission",
+    "Receipts": "quire.agents.receipts",
+    "Report": "quire.agents.report",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,124 @@
+"""The only reader of time, the only sleeper, the only maker of ids.
+
+Moments are seconds since 1970 in UTC, as floats; people see ISO-8601 with a Z (``iso``). A lease is counted on
+``boottime``, which goes on while the machine is suspended and which nobody can set back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import secrets
+import time
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Protocol
+
+from quire.errors import InputError
+
+Span = str | timedelta | int | float
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)")
+
+
+class Clock(Protocol):
+    """What time it is, and how to wait. Tests tell the time instead (``quire.testing.ToldClock``)."""
+
+    def now(self) -> float: ...
+
+    def boottime(self) -> float: ...
+
+    async def sleep(self, span: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def boottime(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+    async def sleep(self, span: float) -> None:
+        await asyncio.sleep(span)
+
+
+SYSTEM = SystemClock()
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> float:
+    place, total = 0, 0.0
+    while place < len(text):
+        found = _SPAN.match(text, place)
+        if found is None:
+            raise InputError(f"{text!r} is no span of time; write it like '90s', '5m', '1h30m', '3d'")
+        total += float(found[1]) * _UNITS[found[2]]
+        place = found.end()
+    if not text.strip():
+        raise InputError("an empty text is no span of time; write it like '90s', '5m', '1h30m', '3d'")
+    return total
+
+
+def seconds(span: Span) -> float:
+    """A span in seconds: ``'1h30m'``, a timedelta, or a number of seconds."""
+    if isinstance(span, str):
+        return _parsed(span)
+    length = span.total_seconds() if isinstance(span, timedelta) else float(span)
+    if not 0 <= length < 1e10:
+        raise InputError(f"{span!r} is no span of time: it must be zero or more seconds")
+    return length
+
+
+def iso(moment: float | None) -> str:
+    """The moment as people and files see it: ISO-8601 in UTC with milliseconds and a Z."""
+    if moment is None:
+        return ""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def boot_id() -> str:
+    """Which boot of which machine this is: a pid means something only within it."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return f"unknown-{os.getppid()}"
+
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_id(prefix: str = "", *, length: int = 16) -> str:
+    """A fresh random id: lower-case letters and digits without look-alikes, 5 bits a character."""
+    number = int.from_bytes(secrets.token_bytes((length * 5 + 7) // 8), "big")
+    letters = []
+    for _ in range(length):
+        letters.append(_ALPHABET[number & 31])
+        number >>= 5
+    return prefix + "".join(letters)
+
+
+class _Counter:
+    """Ids of one process: a random beginning, then a count. Unique like random ones, and much cheaper to make."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self.start = new_id(length=14) + "-"
+        self.next = itertools.count(1).__next__
+
+
+_counter = _Counter()
+
+
+def next_id() -> str:
+    """An id that nobody else makes: for changes, claims and tries, of which there are many."""
+    return f"{_counter.start}{_counter.next():x}"

@@ -1,0 +1,1 @@
+"""Where records are kept: one contract (``base``), one set of rules (``rules``), several stores."""

@@ -1,0 +1,189 @@
+"""The contract of a ledger. About fifteen verbs; one write, and the write is compare-and-swap.
+
+*Changes.* ``commit`` takes a batch of changes in order. Each names the version that it replaces and lands whole or not
+at all: its image, lines, receipts, fan-in and children together. One refused change does not spoil the others, except
+those of the same record that follow it and so name a version that does not come. Every change gets a verdict. If no
+answer comes at all (``LedgerUnavailable``), the change may have landed: the same change with the same id is sent again
+and gets the first verdict.
+
+*Claims.* ``claim`` gives a worker due records of the steps that it names: status PENDING, WAITING or NEEDS_APPROVAL,
+``due_at`` reached, of an epoch that is not halted, in order of rank, per step at most what the worker has free and what
+caps and rates over all workers leave. A repeat with the same claim id gives the records of the first time.
+
+*Workers.* ``beat`` renews a worker's lease and agrees with it on what it holds. ``recover`` closes workers whose lease
+ran out and frees their records, takes over runs past their hard end, and writes down what halts and gone parents
+cancelled. Only the ledger's clock decides what ran out. A closed worker's beat raises ``WorkerClosed``; of what it
+writes only completed effects land.
+
+*Signals.* ``send`` is deduplicated by the signal's id; one that comes before the wait is kept.
+
+*Orders.* ``order`` halts, pauses, resumes or seals: one commit of constant size. After it is acknowledged no claim,
+intent, start, child or signal commits against it.
+
+What a ledger promises, it promises for the rows it answers from: after the commit is acknowledged, for every process,
+and for every crash of any of them. Differences between stores are asked of ``traits``, never of a store's name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from quire.model.change import (
+    Beaten,
+    Change,
+    Claim,
+    Claimed,
+    Count,
+    Holding,
+    Order,
+    Query,
+    Send,
+    Standing,
+    Verdict,
+)
+from quire.model.event import Event
+from quire.model.receipt import Receipt
+from quire.model.record import Record
+from quire.model.side import Fanin, Setting, Signal, Worker
+
+#: One of the row types that a ledger stores: see ``rows.TABLES``.
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What this store can do and costs."""
+
+    #: Acknowledged commits survive the process.
+    durable: bool
+    #: Several processes may work on it at once.
+    shared: bool
+    #: Several machines may.
+    remote: bool = False
+    lease_seconds: float = 30.0
+    #: A look at the ledger at least this often: the guarantee behind the hints.
+    poll_seconds: float = 5.0
+    #: Values longer than this are kept as blobs, by hash.
+    inline_bytes: int = 64 * 1024
+    #: A batch ends at this many changes.
+    batch_changes: int = 500
+    #: More workers than this wait.
+    most_writers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What one call of ``recover`` did."""
+
+    workers: int = 0
+    records: int = 0
+    swept: int = 0
+    #: There is more to sweep: call again soon.
+    more: bool = False
+    #: The workers that are not closed: whoever knows one of them to be dead may say so.
+    open: tuple[Worker, ...] = ()
+
+
+class Ledger(ABC):
+    """A store of records. Every verb may raise ``LedgerUnavailable``."""
+
+    url: str
+    traits: Traits
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connect, and bring the schema up to date. Two processes may do so at the same moment."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        """Decide these changes, in order, in one commit. One verdict each."""
+
+    @abstractmethod
+    async def claim(self, claim: Claim) -> Claimed: ...
+
+    @abstractmethod
+    async def send(self, sends: Sequence[Send]) -> list[Verdict]: ...
+
+    @abstractmethod
+    async def beat(self, worker: Worker, holding: Holding) -> Beaten: ...
+
+    @abstractmethod
+    async def farewell(self, worker_id: str) -> None:
+        """The worker ends of its own will: it is closed, and what it still holds goes back unharmed."""
+
+    @abstractmethod
+    async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
+        """Take over and sweep, at most ``limit`` rows. ``dead``: workers known to have ended: their lease is over.
+
+        A look that finds nothing to do takes no lock.
+        """
+
+    @abstractmethod
+    async def order(self, order: Order) -> Standing: ...
+
+    @abstractmethod
+    async def standing(self) -> Standing: ...
+
+    @abstractmethod
+    async def load(self, record_ids: Sequence[str]) -> list[Record]:
+        """The records of these ids that exist, in the order given."""
+
+    @abstractmethod
+    async def find(self, query: Query) -> list[Record]: ...
+
+    @abstractmethod
+    async def counts(self) -> list[Count]: ...
+
+    @abstractmethod
+    async def events(self, *, record_id: str = "", after: int = 0, limit: int = 1000) -> list[Event]:
+        """One record's log from its first line, or the whole ledger's after a ``seq``, in the order of commits."""
+
+    @abstractmethod
+    async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:
+        """The receipts and intents of these records, or under these keys; in order of their coming."""
+
+    @abstractmethod
+    async def signals(self, record_id: str) -> list[Signal]: ...
+
+    @abstractmethod
+    async def fanins(self, parent_id: str) -> list[Fanin]: ...
+
+    @abstractmethod
+    async def workers(self) -> list[Worker]: ...
+
+    @abstractmethod
+    async def setting(self, name: str) -> Setting | None: ...
+
+    @abstractmethod
+    async def settings(self, prefix: str) -> list[Setting]:
+        """The settings whose names start so, in order."""
+
+    @abstractmethod
+    async def keep(self, setting: Setting) -> bool:
+        """Replace version ``setting.version`` of this setting (0: there is none yet); False: it is another by now."""
+
+    @abstractmethod
+    async def forget(self, events: Sequence[Event]) -> int:
+        """Delete exactly these lines, which were archived, read back and compared (protocol 19)."""
+
+    @abstractmethod
+    async def wait_for_work(self, timeout: float) -> None:
+        """Return when something may have become due, or after the timeout. A hint: it may return for nothing."""
+
+    @abstractmethod
+    async def now(self) -> float:
+        """The ledger's clock."""
+
+    async def dump(self, type_: type[Row], *, after: tuple[Any, ...] = (), limit: int = 1000) -> list[Row]:
+        """Rows of one table as they are stored, in the order of their key, after this key: for a copy (protocol 25)."""
+        raise NotImplementedError(f"the ledger {self.url} cannot be copied yet: its store gives no rows")
+
+    async def restore(self, type_: type[Row], given: Sequence[Row], epoch: int) -> None:
+        """Take over rows of another ledger as they are. Refused unless this ledger is sealed."""
+        raise NotImplementedError(f"the ledger {self.url} cannot take over a copy yet: its store takes no rows")

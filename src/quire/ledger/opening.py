@@ -1,0 +1,36 @@
+"""From an address to a ledger. Stores are imported only when they are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quire.clock import SYSTEM, Clock
+from quire.errors import LedgerError
+from quire.ledger.base import Ledger
+
+
+def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
+    """The ledger at ``url``, not connected yet: ``memory:``, ``sqlite:///path`` (or a path), ``postgresql://…``."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "memory":
+        from quire.ledger.memory import MemoryLedger
+
+        return MemoryLedger(clock)
+    if scheme == "sqlite":
+        path = rest.removeprefix("///") if rest.startswith("///") else rest.removeprefix("//")
+        if not path:
+            raise LedgerError(f"{url!r} names no file; write it like 'sqlite:///ledger.db'")
+        return _sqlite(Path(path), clock)
+    if scheme in ("postgresql", "postgres"):
+        from quire.ledger.postgres import PostgresLedger
+
+        return PostgresLedger(url, clock=None if clock is SYSTEM else clock)
+    if "://" in url:
+        raise LedgerError(f"{url!r} is no ledger that Quire knows; it knows memory:, sqlite:///path, postgresql://…")
+    return _sqlite(Path(url), clock)
+
+
+def _sqlite(path: Path, clock: Clock) -> Ledger:
+    from quire.ledger.sqlite import SqliteLedger
+
+    return SqliteLedger(path, clock)

@@ -1,0 +1,192 @@
+"""Writes what a ``Draft`` decided into PostgreSQL: few statements, each with one array for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from quire.ledger import rows
+from quire.ledger.blobs import spilled
+from quire.ledger.postgres_view import View
+from quire.ledger.postgres_wire import Wire, array
+from quire.ledger.rules import Draft
+from quire.model.event import Event
+from quire.model.receipt import Receipt
+from quire.model.record import CLAIMABLE, Record
+from quire.model.side import Bucket, Control, Fanin, Signal, Worker
+
+_SQL_TYPES = {"int": "bigint", "float": "float8", "bool": "boolean"}
+
+
+@cache
+def _types(type_: type[Any]) -> dict[str, str]:
+    """The columns of a row type with their SQL types."""
+    written = {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in type_.__annotations__.items()}
+    return {name: _SQL_TYPES.get(written[name].removesuffix(" | None"), "text") for name in type_._fields}
+
+
+_STORED = _types(Record) | {"queue": "text", "rank": "float8"}
+_QUEUED = ("queue", "rank")
+_LONG = frozenset(Record._fields[place] for place in rows.LONG[Record])
+
+#: Columns that change together: a batch writes the families of which a column changed in any of its rows, and leaves
+#: the others, among them long data, where they are. Few families, so that there are few statements to prepare.
+_FAMILIES: tuple[tuple[str, ...], ...] = (
+    ("step", "visit", "due_at", "run_until"),
+    ("status", "worker", "run_id"),
+    ("data", "entry"),
+    ("attempt", "losses", "waits", "question", "last_error"),
+    ("result", "counted", "epoch", "fanouts", "ending", "priority", "cancel", "facts", "open_intents"),
+    ("workflow", "parent_id", "generation", "place", "note", "dedupe_key", "started_as", "code_version", "created_at"),
+)
+_EVERY_TIME = ("version", "updated_at", "log_seq", "log_hash")
+
+
+def _unnest(types: dict[str, str]) -> str:
+    return f"unnest({', '.join(f'${place}::{sql}[]' for place, sql in enumerate(types.values(), 1))})"
+
+
+def _insert(table: str, types: dict[str, str], conflict: str = "") -> str:
+    names = ", ".join(map(rows.quoted, types))
+    return f"INSERT INTO {table} ({names}) SELECT * FROM {_unnest(types)} {conflict}"
+
+
+def _upsert(type_: Any) -> str:
+    table, keys = rows.TABLES[type_]
+    updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in type_._fields if n not in keys)
+    return _insert(table, _types(type_), f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}")
+
+
+_PUT = {type_: _upsert(type_) for type_ in (Receipt, Signal, Fanin, Worker, Control, Bucket)}
+_ADD = {type_: _insert(rows.TABLES[type_][0], _types(type_)) for type_ in (Receipt, Signal)}
+_ADD_RECORDS = _insert("records", _STORED)
+_EVENT = {name: sql for name, sql in _types(Event).items() if name != "seq"}
+_ADD_EVENTS = _insert("events", _EVENT)
+_ADD_BLOBS = _insert("blobs", {"hash": "text", "text": "text"}, "ON CONFLICT DO NOTHING")
+
+
+@cache
+def _update(names: tuple[str, ...]) -> str:
+    types = {"record_id": "text"} | {name: _STORED[name] for name in names}
+    sets = ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
+    columns = ", ".join(map(rows.quoted, types))
+    return f"UPDATE records SET {sets} FROM {_unnest(types)} AS new ({columns}) WHERE records.record_id = new.record_id"
+
+
+def _queued(records: Sequence[Record]) -> dict[str, Sequence[Any]]:
+    """The columns that a claim looks for: set while the record may be claimed."""
+    open_ = [row if row.status in CLAIMABLE else None for row in records]
+    return {
+        "queue": [None if row is None else row.step for row in open_],
+        "rank": [None if row is None else row.rank for row in open_],
+    }
+
+
+class Writer:
+    """Sends what a draft decided, in parts if need be."""
+
+    def __init__(self, wire: Wire, view: View, draft: Draft, limit: int) -> None:
+        self.wire = wire
+        self.view = view
+        self.draft = draft
+        self.limit = limit
+        self._sent: dict[str, Record] = {}
+        self._events = 0
+        self._blobs: dict[str, str] = {}
+
+    def push(self) -> None:
+        """Send the rows of known records and the events that were decided since the last time."""
+        pairs = []
+        for record_id, after in self.draft.records.items():
+            before = self._sent.get(record_id)
+            if before is not after and not self.draft.is_new(record_id):
+                pairs.append((before or self.view.records[record_id] or after, after))
+                self._sent[record_id] = after
+        if pairs:
+            self._update(pairs)
+        lines = self.draft.events[self._events :]
+        if lines:
+            self._events += len(lines)
+            self._add(_ADD_EVENTS, Event, _EVENT, lines)
+
+    def finish(self) -> None:
+        """Send the rest. New rows go in the order of their keys, lest two transactions wait for each other."""
+        self.push()
+        draft = self.draft
+        new = [row for record_id, row in sorted(draft.records.items()) if draft.is_new(record_id)]
+        if new:
+            self._add(_ADD_RECORDS, Record, _STORED, new, _queued(new))
+        receipts = self.view.receipts
+        self._add_or_put(Receipt, draft.receipts, {key for key, row in receipts.items() if row is None})
+        signals = self.view.known_signals
+        self._add_or_put(Signal, draft.signals, {key for key, row in signals.items() if row is None})
+        self._put(Fanin, [draft.fanins[place] for place in sorted(draft.fanins)])
+        self._put(Worker, [draft.workers[worker_id] for worker_id in sorted(draft.workers)])
+        self._put(Control, [draft.controls[scope] for scope in sorted(draft.controls)])
+        self._put(Bucket, [draft.buckets[name] for name in sorted(draft.buckets)])
+        if self._blobs:
+            hashes = sorted(self._blobs)
+            texts = [self._blobs[hash_] for hash_ in hashes]
+            self.wire.send(_ADD_BLOBS, array("text", hashes), array("text", texts))
+        if draft.epoch != self.view.epoch:
+            self.wire.send("UPDATE ledger SET epoch = $1::bigint", draft.epoch)
+
+    def _update(self, pairs: list[tuple[Record, Record]]) -> None:
+        before = dict(zip(Record._fields, zip(*[row for row, _ in pairs], strict=True), strict=True))
+        after: dict[str, Sequence[Any]] = dict(
+            zip(Record._fields, zip(*[row for _, row in pairs], strict=True), strict=True)
+        )
+        names = list(_EVERY_TIME)
+        for family in _FAMILIES:
+            if any(before[name] != after[name] for name in family):
+                names += family
+        if "status" in names or not CLAIMABLE.isdisjoint(after["status"]):
+            names += _QUEUED
+            after |= _queued([row for _, row in pairs])
+        arrays = [array("text", after["record_id"])]
+        for name in names:
+            column = after[name]
+            if name in _LONG:
+                column = self._shortened(column, before[name])
+            arrays.append(array(_STORED[name], column))
+        self.wire.send(_update(tuple(names)), *arrays)
+
+    def _shortened(self, column: Sequence[str | None], before: Sequence[str | None] | None) -> Sequence[str | None]:
+        """The column with its long values put aside as blobs; what the row had before is in the ledger already."""
+        if all(text is None or len(text) <= self.limit for text in column):
+            return column
+        short: list[str | None] = []
+        for place, text in enumerate(column):
+            if text is None or len(text) <= self.limit:
+                short.append(text)
+            else:
+                known = before is not None and before[place] == text
+                short.append(spilled(text, {} if known else self._blobs))
+        return short
+
+    def _add_or_put(self, type_: Any, changed: dict[str, Any], new: set[str]) -> None:
+        """Rows that were not there are inserted and nothing else, so that one made elsewhere meanwhile is not lost."""
+        keys = sorted(changed)
+        self._add(_ADD[type_], type_, _types(type_), [changed[key] for key in keys if key in new])
+        self._put(type_, [changed[key] for key in keys if key not in new])
+
+    def _put(self, type_: Any, changed: Sequence[Any]) -> None:
+        self._add(_PUT[type_], type_, _types(type_), changed)
+
+    def _add(
+        self,
+        sql: str,
+        type_: type[Any],
+        types: dict[str, str],
+        changed: Sequence[Any],
+        more: dict[str, Sequence[Any]] | None = None,
+    ) -> None:
+        if not changed:
+            return
+        columns: dict[str, Sequence[Any]] = dict(zip(type_._fields, zip(*changed, strict=True), strict=True))
+        for place in rows.LONG.get(type_, ()):
+            name = type_._fields[place]
+            columns[name] = self._shortened(columns[name], None)
+        columns |= more or {}
+        self.wire.send(sql, *(array(sql_type, columns[name]) for name, sql_type in types.items()))

@@ -1,0 +1,117 @@
+"""Rows of SQL stores: the fields of a row type are the columns of its table, in order; only a few need turning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from quire.ledger.blobs import is_reference, spilled
+from quire.model.event import Event
+from quire.model.receipt import Kind, Receipt, Stage
+from quire.model.record import Record, Status
+from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
+
+#: Tables by the type of their rows, and which columns are their key.
+TABLES: dict[type[Any], tuple[str, tuple[str, ...]]] = {
+    Record: ("records", ("record_id",)),
+    Receipt: ("receipts", ("key",)),
+    Signal: ("signals", ("signal_id",)),
+    Fanin: ("fanins", ("parent_id", "generation")),
+    Worker: ("workers", ("worker_id",)),
+    Control: ("controls", ("scope",)),
+    Bucket: ("buckets", ("name",)),
+    Setting: ("settings", ("name",)),
+    Event: ("events", ("seq",)),
+}
+
+#: Columns that may hold the reference of a blob instead of their text.
+LONG: dict[type[Any], tuple[int, ...]] = {
+    Record: tuple(Record._fields.index(name) for name in ("data", "entry", "result", "waits")),
+    Receipt: tuple(Receipt._fields.index(name) for name in ("args", "value")),
+    Signal: (Signal._fields.index("value"),),
+    Event: (Event._fields.index("body"),),
+}
+
+_STATUS = {status.value: status for status in Status}
+_STATUS_AT = Record._fields.index("status")
+_COUNTED_AT = Record._fields.index("counted")
+_KIND = {kind.value: kind for kind in Kind}
+_KIND_AT = Receipt._fields.index("kind")
+_STAGE = {stage.value: stage for stage in Stage}
+_STAGE_AT = Receipt._fields.index("stage")
+
+
+def key_of(row: Any) -> tuple[Any, ...]:
+    """The key of a row, by which its table is gone through."""
+    return tuple(getattr(row, name) for name in TABLES[type(row)][1])
+
+
+def columns(type_: type[Any]) -> str:
+    """The columns of a row type, as SQL."""
+    return ", ".join(quoted(name) for name in type_._fields)
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def record_of(row: Sequence[Any]) -> Record:
+    values = list(row)
+    values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
+    values[_COUNTED_AT] = bool(values[_COUNTED_AT])
+    return Record._make(values)
+
+
+def receipt_of(row: Sequence[Any]) -> Receipt:
+    values = list(row)
+    values[_KIND_AT] = _KIND[values[_KIND_AT]]
+    values[_STAGE_AT] = _STAGE[values[_STAGE_AT]]
+    return Receipt._make(values)
+
+
+def fanin_of(row: Sequence[Any]) -> Fanin:
+    fanin = Fanin._make(row)
+    return fanin._replace(abandoned=bool(fanin.abandoned))
+
+
+def control_of(row: Sequence[Any]) -> Control:
+    control = Control._make(row)
+    return control._replace(halted=bool(control.halted), paused=bool(control.paused))
+
+
+_TURNED: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
+    Record: record_of,
+    Receipt: receipt_of,
+    Fanin: fanin_of,
+    Control: control_of,
+}
+
+
+def row_of(type_: type[Any], row: Sequence[Any]) -> Any:
+    """A row of this type from its columns."""
+    turn = _TURNED.get(type_)
+    return type_._make(row) if turn is None else turn(row)
+
+
+def references(rows: Iterable[Any], type_: type[Any]) -> set[str]:
+    """The blobs that these rows name."""
+    places = LONG.get(type_, ())
+    return {row[place] for row in rows for place in places if is_reference(row[place])}
+
+
+def with_blobs(row: Any, type_: type[Any], lookup: Callable[[str, str], str]) -> Any:
+    """The row with its long values put back."""
+    for place in LONG.get(type_, ()):
+        if is_reference(row[place]):
+            where = f"{TABLES[type_][0]} {row[0]!r}"
+            row = row._replace(**{type_._fields[place]: lookup(row[place], where)})
+    return row
+
+
+def shortened(row: Any, type_: type[Any], limit: int, blobs: dict[str, str]) -> Any:
+    """The row with its long values put aside into ``blobs``."""
+    for place in LONG.get(type_, ()):
+        text = row[place]
+        if text is not None and len(text) > limit:
+            row = row._replace(**{type_._fields[place]: spilled(text, blobs)})
+    return row

@@ -1,0 +1,655 @@
+"""The embedded ledger: one SQLite file, one machine, nothing to set up.
+
+WAL with ``synchronous=FULL``: an acknowledged commit survives a power cut. Writers take ``BEGIN IMMEDIATE`` and wait
+for each other, so nobody sees "database is locked". A whole transaction is one hop to the writing thread; beats have a
+connection and a thread of their own and never wait behind a batch, and so do reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quire.clock import SYSTEM, Clock
+from quire.errors import LedgerError, LedgerUnavailable, WorkerClosed
+from quire.ledger import rows
+from quire.ledger.base import Ledger, Recovered, Row, Traits
+from quire.ledger.blobs import resolved
+from quire.ledger.queries import migrations, query_sql, seen_status
+from quire.ledger.rules import GRACE, Draft, as_seen, claimed_by
+from quire.model.change import (
+    Beaten,
+    Change,
+    Claim,
+    Claimed,
+    Count,
+    Holding,
+    Order,
+    Query,
+    Send,
+    Standing,
+    Verdict,
+)
+from quire.model.event import Event
+from quire.model.receipt import Receipt
+from quire.model.record import Record, Status
+from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
+
+T = TypeVar("T")
+
+#: "Quir": says of the file that it is a ledger.
+APPLICATION_ID = 0x51756972
+#: Writers wait this long for each other before they give up.
+PATIENCE_SECONDS = 60.0
+#: How often an idle worker looks whether another process has written.
+GLANCE_SECONDS = 0.1
+
+_CLAIMABLE = "status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') AND due_at IS NOT NULL"
+_RECORD = rows.columns(Record)
+_RECEIPT = rows.columns(Receipt)
+_OPEN_WORKERS = f"SELECT {rows.columns(Worker)} FROM workers WHERE closed IS NULL"
+
+
+def _upsert(type_: type[Any], extra: str = "") -> str:
+    table, keys = rows.TABLES[type_]
+    names = [*type_._fields, *([extra] if extra else [])]
+    updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in names if n not in keys)
+    return (
+        f"INSERT INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES ({', '.join('?' * len(names))}) "
+        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}"
+    )
+
+
+_PUT = {type_: _upsert(type_) for type_ in (Receipt, Signal, Fanin, Worker, Control, Bucket)}
+_PUT_RECORD = _upsert(Record, "rank")
+_PUT_EVENT = f"INSERT INTO events ({', '.join(Event._fields[1:])}) VALUES ({', '.join('?' * (len(Event._fields) - 1))})"
+
+
+class _View:
+    """The rows of one transaction, read as they are asked for. Implements ``rules.View``."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.epoch, self.sealed = db.execute("SELECT epoch, sealed FROM ledger").fetchone()
+        self.controls = {
+            row[0]: rows.control_of(row) for row in db.execute(f"SELECT {rows.columns(Control)} FROM controls")
+        }
+        self._records: dict[str, Record | None] = {}
+
+    def blob(self, reference: str, where: str) -> str:
+        found = self.db.execute("SELECT text FROM blobs WHERE hash = ?", (reference,)).fetchone()
+        return resolved(reference, {reference: found[0]} if found else {}, where)
+
+    def record_of(self, row: Sequence[Any]) -> Record:
+        record: Record = rows.with_blobs(rows.record_of(row), Record, self.blob)
+        return record
+
+    def prefetch(self, record_ids: Iterable[str]) -> None:
+        """Read many records by one statement."""
+        ids = list(record_ids)
+        for start in range(0, len(ids), 500):
+            part = ids[start : start + 500]
+            self._records |= dict.fromkeys(part)
+            marks = ",".join("?" * len(part))
+            for row in self.db.execute(f"SELECT {_RECORD} FROM records WHERE record_id IN ({marks})", part):
+                self._records[row[0]] = self.record_of(row)
+
+    def record(self, record_id: str) -> Record | None:
+        if record_id not in self._records:
+            self.prefetch([record_id])
+        return self._records[record_id]
+
+    def receipt_of(self, row: Sequence[Any]) -> Receipt:
+        receipt: Receipt = rows.with_blobs(rows.receipt_of(row), Receipt, self.blob)
+        return receipt
+
+    def receipt(self, key: str) -> Receipt | None:
+        row = self.db.execute(f"SELECT {_RECEIPT} FROM receipts WHERE key = ?", (key,)).fetchone()
+        return None if row is None else self.receipt_of(row)
+
+    def intents(self, record_id: str) -> list[Receipt]:
+        found = self.db.execute(
+            f"SELECT {_RECEIPT} FROM receipts WHERE record_id = ? AND stage = 'intended'", (record_id,)
+        )
+        return [self.receipt_of(row) for row in found]
+
+    def fanin(self, parent_id: str, generation: int) -> Fanin | None:
+        row = self.db.execute(
+            f"SELECT {rows.columns(Fanin)} FROM fanins WHERE parent_id = ? AND generation = ?", (parent_id, generation)
+        ).fetchone()
+        return None if row is None else rows.fanin_of(row)
+
+    def fanins(self, parent_id: str) -> list[Fanin]:
+        found = self.db.execute(f"SELECT {rows.columns(Fanin)} FROM fanins WHERE parent_id = ?", (parent_id,))
+        return [rows.fanin_of(row) for row in found]
+
+    def signals(self, record_id: str) -> list[Signal]:
+        return [signal for signal in self.signals_of(record_id) if signal.taken_by is None]
+
+    def signals_of(self, record_id: str) -> list[Signal]:
+        found = self.db.execute(
+            f"SELECT {rows.columns(Signal)} FROM signals WHERE record_id = ? ORDER BY seq", (record_id,)
+        )
+        return [rows.with_blobs(Signal._make(row), Signal, self.blob) for row in found]
+
+    def signal(self, signal_id: str) -> Signal | None:
+        row = self.db.execute(
+            f"SELECT {rows.columns(Signal)} FROM signals WHERE signal_id = ?", (signal_id,)
+        ).fetchone()
+        return None if row is None else Signal._make(row)
+
+    def worker(self, worker_id: str) -> Worker | None:
+        row = self.db.execute(
+            f"SELECT {rows.columns(Worker)} FROM workers WHERE worker_id = ?", (worker_id,)
+        ).fetchone()
+        return None if row is None else Worker._make(row)
+
+    def control(self, scope: str) -> Control | None:
+        return self.controls.get(scope)
+
+    def bucket(self, name: str) -> Bucket | None:
+        row = self.db.execute("SELECT name, tokens, at FROM buckets WHERE name = ?", (name,)).fetchone()
+        return None if row is None else Bucket._make(row)
+
+    def running(self, workflow: str, step: str | None) -> int:
+        sql = "SELECT count(*) FROM records WHERE status = 'RUNNING' AND workflow = ?"
+        args: tuple[Any, ...] = (workflow,)
+        if step is not None:
+            sql, args = sql + " AND step = ?", (workflow, step)
+        (count,) = self.db.execute(sql, args).fetchone()
+        return int(count)
+
+    def change_at(self, record_id: str, version: int) -> str | None:
+        row = self.db.execute(
+            "SELECT change_id FROM events WHERE record_id = ? AND version = ? ORDER BY n LIMIT 1", (record_id, version)
+        ).fetchone()
+        return None if row is None else str(row[0])
+
+    def held_by(self, worker_id: str) -> list[Record]:
+        sql = f"SELECT {_RECORD} FROM records WHERE status = 'RUNNING' AND worker = ?"
+        return [self.record_of(row) for row in self.db.execute(sql, (worker_id,))]
+
+
+class SqliteLedger(Ledger):
+    """A ledger in one file. ``url`` is ``sqlite:///path`` or a path."""
+
+    traits = Traits(durable=True, shared=True)
+
+    def __init__(self, path: str | os.PathLike[str], clock: Clock = SYSTEM) -> None:
+        self.path = Path(path)
+        self.url = f"sqlite:///{self.path}"
+        self.clock = clock
+        self._threads = {name: ThreadPoolExecutor(1, f"quire-{name}") for name in ("write", "beat", "read")}
+        self._connections: dict[str, sqlite3.Connection] = {}
+        self._work = asyncio.Event()
+        self._seen_version = -1
+
+    # -- connections -------------------------------------------------------------------------------------------
+
+    async def _in(self, thread: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
+            db = self._connections.get(thread)
+            if db is None:
+                db = self._connections[thread] = self._connected()
+            with _told(self.path):
+                return work(db)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads[thread], run)
+
+    def _connected(self) -> sqlite3.Connection:
+        with _told(self.path):
+            db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
+            db.execute(f"PRAGMA busy_timeout = {int(PATIENCE_SECONDS * 1000)}")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA cache_size = -32768")
+            return db
+
+    async def open(self) -> None:
+        if not self.path.parent.is_dir():
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise LedgerError(f"cannot make the directory of the ledger {str(self.path)!r}: {error}") from error
+        await self._in("write", self._migrate)
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        """Bring the file up to date, one numbered script at a time, under the write lock."""
+        if sqlite3.sqlite_version_info < (3, 37):
+            raise LedgerError(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 or newer is needed")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:  # another process is opening it at this very moment
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)  # noqa: TID251 - in the writing thread, before any clock is told
+        with _transaction(db):
+            (application,) = db.execute("PRAGMA application_id").fetchone()
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if application != APPLICATION_ID and tables:
+                raise LedgerError(
+                    f"{str(self.path)!r} is a SQLite database, but not a Quire ledger; choose another file"
+                )
+            scripts = migrations("sqlite")
+            if version > len(scripts):
+                raise LedgerError(
+                    f"the ledger {str(self.path)!r} was made by a newer Quire (schema {version}, this one knows "
+                    f"{len(scripts)}); update Quire to open it"
+                )
+            for number, script in enumerate(scripts[version:], version + 1):
+                for statement in _statements(script):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {number}")
+            if application != APPLICATION_ID:
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    async def close(self) -> None:
+        self._work.set()
+        for name, thread in self._threads.items():
+            connection = self._connections.pop(name, None)
+            if connection is not None:
+                await asyncio.get_running_loop().run_in_executor(thread, connection.close)
+            thread.shutdown(wait=True)
+
+    async def now(self) -> float:
+        return self.clock.now()
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def _decided(self, decide: Callable[[Draft, _View], T], thread: str = "write") -> T:
+        """One transaction: look, decide, write, commit."""
+
+        def work(db: sqlite3.Connection) -> tuple[T, bool]:
+            with _transaction(db):
+                view = _View(db)
+                draft = Draft(view, self.clock.now())
+                answer = decide(draft, view)
+                self._write(db, draft)
+                return answer, draft.woke
+
+        answer, woke = await self._in(thread, work)
+        if woke:
+            self._work.set()
+        return answer
+
+    def _write(self, db: sqlite3.Connection, draft: Draft) -> None:
+        limit = self.traits.inline_bytes
+        blobs: dict[str, str] = {}
+        if draft.records:
+            put = [(*rows.shortened(record, Record, limit, blobs), record.rank) for record in draft.records.values()]
+            db.executemany(_PUT_RECORD, put)
+        if draft.events:
+            lines = [rows.shortened(event, Event, limit, blobs)[1:] for event in draft.events]
+            db.executemany(_PUT_EVENT, lines)
+        for type_, changed in (
+            (Receipt, draft.receipts),
+            (Signal, draft.signals),
+            (Fanin, draft.fanins),
+            (Worker, draft.workers),
+            (Control, draft.controls),
+            (Bucket, draft.buckets),
+        ):
+            if changed:
+                db.executemany(_PUT[type_], [rows.shortened(row, type_, limit, blobs) for row in changed.values()])
+        if blobs:
+            db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
+        if draft.epoch != draft.view.epoch:
+            db.execute("UPDATE ledger SET epoch = ?", (draft.epoch,))
+
+    async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        def decide(draft: Draft, view: _View) -> list[Verdict]:
+            ids = {change.record_id: None for change in changes}
+            for change in changes:
+                ids |= dict.fromkeys(child.record_id for child in change.children)
+            view.prefetch(ids)
+            return [draft.change(change) for change in changes]
+
+        return await self._decided(decide)
+
+    async def claim(self, claim: Claim) -> Claimed:
+        self._work.clear()
+
+        def decide(draft: Draft, view: _View) -> Claimed:
+            if claim.again and (taken_before := claimed_by(claim, view.held_by(claim.worker))):
+                return Claimed(tuple(taken_before), draft.now)
+            taken: list[Record] = []
+            left: list[int] = []
+            next_due: float | None = None
+            for slot in claim.slots:
+                room = min(draft.allowance(slot), claim.limit - len(taken))
+                sql = (
+                    f"SELECT {_RECORD} FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
+                    "AND due_at <= ? AND epoch >= ? ORDER BY rank LIMIT ?"
+                )
+                args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), room + 1)
+                found = view.db.execute(sql, args).fetchall()
+                due = [view.record_of(row) for row in found]
+                taken += draft.claim(claim, slot, due[:room])
+                left += [record.priority for record in due[room:]]
+                if len(found) <= room:
+                    moment = view.db.execute(
+                        f"SELECT due_at FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
+                        "AND due_at > ? ORDER BY rank LIMIT 1",
+                        (slot.workflow, slot.step, draft.now),
+                    ).fetchone()
+                    if moment is not None and (next_due is None or moment[0] < next_due):
+                        next_due = moment[0]
+            return Claimed(tuple(taken), draft.now, next_due, max(left, default=None))
+
+        return await self._decided(decide)
+
+    async def send(self, sends: Sequence[Send]) -> list[Verdict]:
+        return await self._decided(lambda draft, _: [draft.send(sent) for sent in sends])
+
+    async def beat(self, worker: Worker, holding: Holding) -> Beaten:
+        def decide(draft: Draft, view: _View) -> Beaten | None:
+            return draft.beat(worker, holding, view.held_by(worker.worker_id))
+
+        beaten = await self._decided(decide, "beat")
+        if beaten is None:
+            raise WorkerClosed(f"worker {worker.worker_id} was closed: its lease ran out")
+        return beaten
+
+    async def farewell(self, worker_id: str) -> None:
+        await self._decided(lambda draft, view: draft.farewell(worker_id, view.held_by(worker_id)))
+
+    async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
+        needed, alive = await self._in("read", self._needs_recovery)
+        if not needed and not dead:
+            return Recovered(open=alive)
+
+        def decide(draft: Draft, view: _View) -> Recovered:
+            db = view.db
+            workers = [Worker._make(row) for row in db.execute(_OPEN_WORKERS)]
+            gone = [worker for worker in workers if worker.worker_id in dead or draft.expired(worker)]
+            freed = sum(
+                draft.close(worker, view.held_by(worker.worker_id), dead=worker.worker_id in dead) for worker in gone
+            )
+            late = f"SELECT {_RECORD} FROM records WHERE status = 'RUNNING' AND run_until < ?"
+            for row in db.execute(late, (draft.now,)).fetchall():
+                record = view.record_of(row)
+                freed += draft.overdue(draft.record(record.record_id) or record)
+            swept = 0
+            for control in view.controls.values():
+                scope = "" if control.scope == "*" else "AND workflow = :scope"
+                sql = (
+                    f"SELECT {_RECORD} FROM records WHERE status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') "
+                    f"AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0) AND epoch < :floor {scope} LIMIT :limit"
+                )
+                args = {"floor": control.floor, "scope": control.scope, "limit": limit}
+                for row in db.execute(sql, args).fetchall():
+                    record = view.record_of(row)
+                    swept += draft.sweep_halted(draft.record(record.record_id) or record)
+            swept += self._sweep_abandoned(draft, view, limit)
+            alive = tuple(worker for worker in workers if worker not in gone)
+            return Recovered(len(gone), freed, swept, swept >= limit, alive)
+
+        return await self._decided(decide)
+
+    @staticmethod
+    def _sweep_abandoned(draft: Draft, view: _View, limit: int) -> int:
+        fanins = f'SELECT {rows.columns(Fanin)} FROM fanins WHERE abandoned AND "left" > 0'
+        swept = 0
+        for row in view.db.execute(fanins).fetchall():
+            fanin = rows.fanin_of(row)
+            sql = (
+                f"SELECT {_RECORD} FROM records WHERE parent_id = ? AND generation = ? "
+                "AND (status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') AND open_intents = 0 "
+                "OR status = 'RUNNING' AND cancel IS NULL) LIMIT ?"
+            )
+            for found in view.db.execute(sql, (fanin.parent_id, fanin.generation, limit - swept)).fetchall():
+                record = view.record_of(found)
+                swept += draft.sweep_abandoned(draft.record(record.record_id) or record, fanin)
+            if swept >= limit:
+                break
+        return swept
+
+    def _needs_recovery(self, db: sqlite3.Connection) -> tuple[bool, tuple[Worker, ...]]:
+        """A look without the write lock: is there anything to take over or to sweep?"""
+        now = self.clock.now()
+        (found,) = db.execute(
+            f"""SELECT EXISTS (SELECT 1 FROM workers
+                               WHERE closed IS NULL AND expires_at + {GRACE} * lease_seconds < :now)
+                OR EXISTS (SELECT 1 FROM records WHERE status = 'RUNNING' AND run_until < :now)
+                OR EXISTS (SELECT 1 FROM fanins WHERE abandoned AND "left" > 0)
+                OR EXISTS (SELECT 1 FROM controls WHERE floor > 0)""",
+            {"now": now},
+        ).fetchone()
+        return bool(found), tuple(Worker._make(row) for row in db.execute(_OPEN_WORKERS))
+
+    async def order(self, order: Order) -> Standing:
+        if order.word in ("seal", "unseal"):
+            target = (order.target or "elsewhere") if order.word == "seal" else ""
+
+            def seal(db: sqlite3.Connection) -> None:
+                with _transaction(db):
+                    db.execute("UPDATE ledger SET sealed = ?", (target,))
+
+            await self._in("write", seal)
+        else:
+            await self._decided(lambda draft, _: draft.order(order))
+        return await self.standing()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def _read(self, look: Callable[[_View], T]) -> T:
+        def work(db: sqlite3.Connection) -> T:
+            db.execute("BEGIN")
+            try:
+                return look(_View(db))
+            finally:
+                db.execute("COMMIT")
+
+        return await self._in("read", work)
+
+    async def standing(self) -> Standing:
+        def look(view: _View) -> Standing:
+            now = self.clock.now()
+            sql = f"SELECT {_RECEIPT} FROM receipts WHERE stage = 'intended' AND (act_by IS NULL OR act_by > ?)"
+            under_way = tuple(view.receipt_of(row) for row in view.db.execute(sql, (now,)))
+            return Standing(now, view.epoch, tuple(view.controls.values()), under_way, view.sealed)
+
+        return await self._read(look)
+
+    async def load(self, record_ids: Sequence[str]) -> list[Record]:
+        def look(view: _View) -> list[Record]:
+            view.prefetch(record_ids)
+            found = (view.record(record_id) for record_id in record_ids)
+            return [as_seen(record, view.controls.values()) for record in found if record is not None]
+
+        return await self._read(look)
+
+    async def find(self, query: Query) -> list[Record]:
+        def look(view: _View) -> list[Record]:
+            sql, args = query_sql(query, view.controls.values())
+            return [as_seen(view.record_of(row), view.controls.values()) for row in view.db.execute(sql, args)]
+
+        return await self._read(look)
+
+    async def counts(self) -> list[Count]:
+        def look(view: _View) -> list[Count]:
+            seen = seen_status(view.controls.values())
+            sql = f"SELECT workflow, step, {seen} AS seen, count(*) FROM records GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+            return [Count(w, s, Status(status), count) for w, s, status, count in view.db.execute(sql)]
+
+        return await self._read(look)
+
+    async def events(self, *, record_id: str = "", after: int = 0, limit: int = 1000) -> list[Event]:
+        def look(view: _View) -> list[Event]:
+            where, args = ("record_id = ? AND", (record_id,)) if record_id else ("", ())
+            order = "n" if record_id else "seq"
+            sql = f"SELECT {rows.columns(Event)} FROM events WHERE {where} seq > ? ORDER BY {order} LIMIT ?"
+            found = view.db.execute(sql, (*args, after, limit))
+            return [rows.with_blobs(Event._make(row), Event, view.blob) for row in found]
+
+        return await self._read(look)
+
+    async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:
+        def look(view: _View) -> list[Receipt]:
+            found: list[Receipt] = []
+            for column, values in (("record_id", list(record_ids)), ("key", list(keys))):
+                for start in range(0, len(values), 500):
+                    part = values[start : start + 500]
+                    marks = ",".join("?" * len(part))
+                    sql = f"SELECT {_RECEIPT} FROM receipts WHERE {column} IN ({marks})"
+                    found += [view.receipt_of(row) for row in view.db.execute(sql, part)]
+            return sorted(found, key=lambda receipt: (receipt.record_id, receipt.seq))
+
+        return await self._read(look)
+
+    async def signals(self, record_id: str) -> list[Signal]:
+        return await self._read(lambda view: view.signals_of(record_id))
+
+    async def fanins(self, parent_id: str) -> list[Fanin]:
+        return await self._read(lambda view: view.fanins(parent_id))
+
+    async def workers(self) -> list[Worker]:
+        sql = f"SELECT {rows.columns(Worker)} FROM workers ORDER BY started_at"
+        return await self._read(lambda view: [Worker._make(row) for row in view.db.execute(sql)])
+
+    # -- settings and rotation ---------------------------------------------------------------------------------
+
+    async def setting(self, name: str) -> Setting | None:
+        def look(view: _View) -> Setting | None:
+            sql = "SELECT name, value, version FROM settings WHERE name = ?"
+            row = view.db.execute(sql, (name,)).fetchone()
+            return None if row is None else Setting._make(row)
+
+        return await self._read(look)
+
+    async def settings(self, prefix: str) -> list[Setting]:
+        sql = "SELECT name, value, version FROM settings WHERE substr(name, 1, ?) = ? ORDER BY name"
+        return await self._read(
+            lambda view: [Setting._make(row) for row in view.db.execute(sql, (len(prefix), prefix))]
+        )
+
+    async def keep(self, setting: Setting) -> bool:
+        def work(db: sqlite3.Connection) -> bool:
+            with _transaction(db):
+                if setting.version == 0:
+                    sql = "INSERT INTO settings VALUES (?, ?, 1) ON CONFLICT DO NOTHING"
+                    return db.execute(sql, (setting.name, setting.value)).rowcount == 1
+                sql = "UPDATE settings SET value = ?, version = version + 1 WHERE name = ? AND version = ?"
+                return db.execute(sql, (setting.value, setting.name, setting.version)).rowcount == 1
+
+        return await self._in("write", work)
+
+    async def forget(self, events: Sequence[Event]) -> int:
+        def work(db: sqlite3.Connection) -> int:
+            with _transaction(db):
+                sql = "DELETE FROM events WHERE seq = ? AND hash = ?"
+                return db.executemany(sql, [(event.seq, event.hash) for event in events]).rowcount
+
+        return await self._in("write", work)
+
+    # -- copying -----------------------------------------------------------------------------------------------
+
+    async def dump(self, type_: type[Row], *, after: tuple[Any, ...] = (), limit: int = 1000) -> list[Row]:
+        table, keys = rows.TABLES[type_]
+        named = ", ".join(map(rows.quoted, keys))
+        where = f"WHERE ({named}) > ({', '.join('?' * len(keys))})" if after else ""
+        sql = f"SELECT {rows.columns(type_)} FROM {table} {where} ORDER BY {named} LIMIT ?"
+
+        def look(view: _View) -> list[Row]:
+            found = view.db.execute(sql, (*after, limit)).fetchall()
+            return [rows.with_blobs(rows.row_of(type_, row), type_, view.blob) for row in found]
+
+        return await self._read(look)
+
+    async def restore(self, type_: type[Row], given: Sequence[Row], epoch: int) -> None:
+        table, _ = rows.TABLES[type_]
+        names = [*_fields(type_), *(["rank"] if type_ is Record else [])]
+        marks = ", ".join("?" * len(names))
+        sql = f"INSERT OR REPLACE INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES ({marks})"
+
+        def work(db: sqlite3.Connection) -> None:
+            with _transaction(db):
+                if not db.execute("SELECT sealed FROM ledger").fetchone()[0]:
+                    raise LedgerError(f"the ledger {str(self.path)!r} is open; rows are copied into a closed one only")
+                blobs: dict[str, str] = {}
+                put: list[Any] = [rows.shortened(row, type_, self.traits.inline_bytes, blobs) for row in given]
+                if type_ is Record:
+                    put = [(*row, row.rank) for row in put]
+                db.executemany(sql, put)
+                db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
+                db.execute("UPDATE ledger SET epoch = ?", (epoch,))
+
+        await self._in("write", work)
+
+    # -- waking ------------------------------------------------------------------------------------------------
+
+    async def wait_for_work(self, timeout: float) -> None:
+        """Woken at once by this process; a write of another process is noticed within ``GLANCE_SECONDS``."""
+        deadline = self.clock.now() + timeout
+        while not self._work.is_set() and (left := deadline - self.clock.now()) > 0:
+            if await self._in("read", self._written_elsewhere):
+                return
+            waiter = asyncio.ensure_future(self._work.wait())
+            timer = asyncio.ensure_future(self.clock.sleep(min(left, GLANCE_SECONDS)))
+            try:
+                await asyncio.wait({waiter, timer}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiter.cancel()
+                timer.cancel()
+
+    def _written_elsewhere(self, db: sqlite3.Connection) -> bool:
+        (version,) = db.execute("PRAGMA data_version").fetchone()
+        changed = self._seen_version not in (-1, version)
+        self._seen_version = version
+        return changed
+
+
+def _fields(type_: type[Any]) -> tuple[str, ...]:
+    fields: tuple[str, ...] = type_._fields
+    return fields
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises into what the caller can do about it."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        if "not a database" in text:
+            raise LedgerError(f"{str(path)!r} is not a ledger, nor a SQLite database; choose another file") from error
+        if "malformed" in text:
+            raise LedgerError(f"the ledger {str(path)!r} is damaged ({text}); restore it from a copy") from error
+        if "full" in text:
+            raise LedgerUnavailable(f"the disk under {str(path)!r} is full; make room, nothing was changed") from error
+        if "unable to open" in text or "readonly" in text:
+            raise LedgerError(f"the ledger {str(path)!r} cannot be opened for writing: {text}") from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise LedgerUnavailable(f"the ledger {str(path)!r} did not answer: {text}") from error
+        raise LedgerError(f"the ledger {str(path)!r} refuses: {text}") from error

@@ -1,0 +1,169 @@
+"""Approvals: a question bound to what was shown, who may answer, and when their answers are enough. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from quire.clock import Span, seconds
+from quire.errors import DefinitionError, InputError, did_you_mean
+from quire.model.codec import dump
+from quire.model.wait import On, Wait
+
+EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person said. True if the choice is the first one offered, which is the one that goes ahead."""
+
+    choice: str
+    by: str = ""
+    note: str = ""
+    edits: Mapping[str, Any] = field(default_factory=dict)
+    #: The first choice that was offered.
+    ahead: str = "approve"
+
+    def __bool__(self) -> bool:
+        return self.choice == self.ahead
+
+
+def question(
+    *,
+    key: str,
+    text: str,
+    show: object,
+    edit: Sequence[str],
+    choices: Sequence[str],
+    by: str | Sequence[str] | None,
+    quorum: int,
+    remind: Span | None,
+    escalate: tuple[Span, str] | None,
+    expires: Span | None,
+    now: float,
+) -> Wait:
+    """The wait that stands for a question to a person."""
+    if not choices:
+        raise DefinitionError(f"the question {text!r} offers no choice")
+    if EXPIRED in choices:
+        raise DefinitionError(f"the question {text!r} offers {EXPIRED!r}, which is what it answers when nobody does")
+    if quorum < 1:
+        raise DefinitionError(f"the question {text!r} asks for {quorum} answers; the least is 1")
+    people = [by] if isinstance(by, str) else list(by or [])
+    about: dict[str, Any] = {
+        "text": text,
+        "show": show,
+        "choices": list(choices),
+        "edit": list(edit),
+        "by": people,
+        "quorum": quorum,
+        "asked_at": now,
+        "votes": [],
+    }
+    if remind is not None:
+        about["remind"] = seconds(remind)
+        about["remind_at"] = now + seconds(remind)
+    if escalate is not None:
+        about["escalate_at"] = now + seconds(escalate[0])
+        about["escalate_to"] = escalate[1]
+    if expires is not None:
+        about["expires_at"] = now + seconds(expires)
+    about["hash"] = content_hash(about)
+    return Wait(On.QUESTION, key=key, name=about["hash"][:8], until=_next_moment(about), about=about)
+
+
+def content_hash(about: Mapping[str, Any]) -> str:
+    """What an approval is bound to: the question, what was shown, and what may be chosen and edited."""
+    bound = {word: about.get(word) for word in ("text", "show", "choices", "edit", "asked_at")}
+    return hashlib.sha256(dump(bound).encode()).hexdigest()
+
+
+def _next_moment(about: Mapping[str, Any]) -> float | None:
+    moments = [about.get(word) for word in ("remind_at", "escalate_at", "expires_at")]
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def expired(wait: Wait, now: float) -> bool:
+    end = (wait.about or {}).get("expires_at")
+    return end is not None and now >= end
+
+
+def passed(wait: Wait, now: float) -> tuple[Wait, list[str]]:
+    """The wait after its reminders and escalations up to now, and what happened meanwhile, as event kinds."""
+    about = dict(wait.about or {})
+    told = []
+    if (moment := about.get("remind_at")) is not None and now >= moment:
+        told.append("reminded")
+        about["remind_at"] = now + about["remind"]
+    if (moment := about.get("escalate_at")) is not None and now >= moment:
+        told.append("escalated")
+        about["by"] = [*about["by"], about.pop("escalate_to")]
+        del about["escalate_at"]
+    return wait._replace(about=about, until=_next_moment(about)), told
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One person's answer on its way in."""
+
+    choice: str
+    by: str
+    note: str = ""
+    edits: Mapping[str, Any] = field(default_factory=dict)
+    #: By which way in: cli, api, sheet, link, mcp, …
+    via: str = ""
+    at: float = 0.0
+    #: The hash of what the person saw; empty: they say nothing of it.
+    seen: str = ""
+
+
+def check_vote(wait: Wait, vote: Vote, groups: Mapping[str, Sequence[str]] | None = None) -> None:
+    """Refuse an answer that the question does not take."""
+    about = wait.about or {}
+    choices = about.get("choices", [])
+    if vote.choice not in choices:
+        raise InputError(f"{vote.choice!r} is no answer to {about.get('text')!r}{did_you_mean(vote.choice, choices)}")
+    if vote.seen and vote.seen != about.get("hash") and vote.seen != wait.name:
+        raise InputError(
+            f"what is asked has changed since it was shown: it is now {about.get('text')!r} "
+            f"with {dump(about.get('show'))[:200]}; look at it again, then answer"
+        )
+    people = about.get("by", [])
+    if people and not _may_answer(vote.by, people, groups or {}):
+        raise InputError(f"{vote.by or 'somebody without a name'} may not answer this; it is for {', '.join(people)}")
+    for word in vote.edits:
+        if word not in about.get("edit", []):
+            allowed = ", ".join(about.get("edit", [])) or "nothing"
+            raise InputError(f"the answer may not edit {word!r}; it may edit {allowed}")
+    if any(earlier["by"] == vote.by for earlier in about.get("votes", [])) and about.get("quorum", 1) > 1:
+        raise InputError(f"{vote.by!r} has answered already; {about['quorum']} different people are needed")
+
+
+def _may_answer(person: str, people: Sequence[str], groups: Mapping[str, Sequence[str]]) -> bool:
+    for name in people:
+        if person == name or person in groups.get(name, ()):
+            return True
+        if name not in groups and "@" not in name:
+            return True  # a group that this ledger knows no members of: anyone who can reach it may answer for it
+    return False
+
+
+def counted(wait: Wait, vote: Vote) -> tuple[Wait, Answer | None]:
+    """The wait with this vote in it, and the answer if it is decided now: enough agree, or one does not."""
+    about = dict(wait.about or {})
+    row = {"choice": vote.choice, "by": vote.by, "note": vote.note, "edits": dict(vote.edits), "via": vote.via}
+    about["votes"] = [*about.get("votes", []), row | {"at": vote.at}]
+    quorum = about.get("quorum", 1)
+    ahead = about["choices"][0]
+    same = [v for v in about["votes"] if v["choice"] == vote.choice]
+    decided = len(same) >= quorum or (vote.choice != ahead)
+    if not decided:
+        return wait._replace(about=about), None
+    names = ", ".join(dict.fromkeys(v["by"] for v in same if v["by"]))
+    notes = "; ".join(v["note"] for v in same if v["note"])
+    edits: dict[str, Any] = {}
+    for v in same:
+        edits |= v["edits"]
+    return wait._replace(about=about), Answer(vote.choice, names, notes, edits, ahead)

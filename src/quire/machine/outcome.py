@@ -1,0 +1,80 @@
+"""Outcomes: what a pass of a step came to. One value each; ``transition.settle`` turns it into a change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quire.model.record import Record
+from quire.model.side import Fanin
+from quire.model.wait import Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The step is done; the record goes on with another."""
+
+    step: str
+    data: str
+    #: The next step is a state without a function: the record rests there until somebody moves it.
+    rests: bool = False
+    #: The next step is a state without a function and without successors: the record ends there.
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The last step is done; this is the result."""
+
+    result: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The step waits for something named; any one of these makes the record due again."""
+
+    waits: tuple[Wait, ...]
+    data: str
+    children: tuple[Record, ...] = ()
+    fanins: tuple[Fanin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The step goes on; its working copy and its place in a loop are kept."""
+
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The try failed and another follows after ``delay`` seconds."""
+
+    error: str
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """The try failed and none follows: the dead letter, or the undoing of what was done."""
+
+    error: str
+    undo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Yielded:
+    """The worker gives the record back before its end, unharmed: its time budget or the worker itself ends."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The record is cancelled at the wish of a person, or by a halt."""
+
+    reason: str
+    undo: bool = False
+
+
+Outcome = Next | Done | Waits | Saved | Tried | Broke | Yielded | Stopped

@@ -1,0 +1,72 @@
+"""What starts records by itself: schedules, and the rows of an inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from quire.errors import DefinitionError
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """A schedule in cron's five fields, in a time zone; right at both clock changes.
+
+    ``catch_up`` says what happens with moments that passed while no worker ran: ``"last"`` starts one record for the
+    newest of them, ``"all"`` one for each (at most 1,000), ``"none"`` lets them go.
+    """
+
+    spec: str
+    tz: str = field(default="UTC", kw_only=True)
+    catch_up: Literal["last", "all", "none"] = field(default="last", kw_only=True)
+
+    def __post_init__(self) -> None:
+        from cronsim import CronSim, CronSimError
+
+        try:
+            zone = ZoneInfo(self.tz)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise DefinitionError(f"{self.tz!r} is no time zone; write it like 'Europe/Berlin'") from error
+        try:
+            CronSim(self.spec, datetime(2026, 1, 1, tzinfo=zone))
+        except CronSimError as error:
+            raise DefinitionError(f"{self.spec!r} is no cron schedule ({error}); write it like '0 2 * * *'") from error
+
+    def between(self, start: float, end: float, most: int = 1000) -> list[float]:
+        """The moments of the schedule after ``start`` up to ``end``; the newest ``most`` of them."""
+        from cronsim import CronSim
+
+        zone = ZoneInfo(self.tz)
+        moments: list[float] = []
+        for moment in CronSim(self.spec, datetime.fromtimestamp(start, UTC).astimezone(zone)):
+            if moment.timestamp() > end:
+                break
+            moments.append(moment.timestamp())
+            if len(moments) > most:
+                del moments[0]
+        return moments
+
+    def next_after(self, moment: float) -> float:
+        from cronsim import CronSim
+
+        zone = ZoneInfo(self.tz)
+        return next(CronSim(self.spec, datetime.fromtimestamp(moment, UTC).astimezone(zone))).timestamp()
+
+    def told(self) -> dict[str, Any]:
+        return {"kind": "cron", "spec": self.spec, "tz": self.tz, "catch_up": self.catch_up}
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """A tab whose rows start records, once each; with ``at``, only looked at by that schedule."""
+
+    tab: str
+    at: Cron | None = field(default=None, kw_only=True)
+    write_back: Sequence[str] = field(default=(), kw_only=True)
+
+    def told(self) -> dict[str, Any]:
+        at = self.at.told() if self.at is not None else None
+        return {"kind": "inbox", "tab": self.tab, "at": at, "write_back": list(self.write_back)}

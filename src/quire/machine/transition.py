@@ -1,0 +1,333 @@
+"""Every move of a record, and nothing else.
+
+By a worker, which holds the record (``settle``; the status before is RUNNING):
+
+    | outcome  | status after                             | step, visit    | attempt      | due                  |
+    |----------|------------------------------------------|----------------|--------------|----------------------|
+    | Next     | PENDING, or RUNNING if it is kept        | next, +1       | 0            | now                  |
+    | Next     | WAITING, if the next is a resting state  | next, +1       | 0            | never by itself      |
+    | Done     | DONE                                     | none           | as it is     | never                |
+    | Waits    | WAITING, or NEEDS_APPROVAL if one asks   | as it is       | as it is     | earliest timer       |
+    | Saved    | RUNNING                                  | as it is       | 0            | –                    |
+    | Tried    | PENDING                                  | as it is       | +1           | now + delay          |
+    | Broke    | ERROR, or PENDING at @undo               | as it is/@undo | +1           | never / now          |
+    | Yielded  | PENDING                                  | as it is       | as it is     | now                  |
+    | Stopped  | CANCELLED, or PENDING at @undo           | as it is/@undo | as it is     | never / now          |
+
+By the ledger: ``claim`` (PENDING, WAITING, NEEDS_APPROVAL → RUNNING), ``wake`` (WAITING, NEEDS_APPROVAL → PENDING),
+``lose`` (RUNNING → PENDING, or ERROR when the worker was lost too often), ``doubt`` (RUNNING → NEEDS_APPROVAL).
+
+By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (what rests, PENDING, ERROR), ``retry`` (ERROR,
+CANCELLED, what backs off), ``cancel`` (anything that has not ended), ``edit`` (anything but RUNNING and DONE).
+
+``_moved`` is the only place that adds one to the version and writes the line, so no move can forget either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, assert_never
+
+from quire.errors import IllegalMove
+from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+from quire.model.change import Slot
+from quire.model.codec import dump, parse
+from quire.model.event import Line
+from quire.model.record import UNDO, Record, Status
+from quire.model.wait import On, Wait, dump_waits, earliest, load_waits
+
+#: A record whose worker was lost this often on one step is an ERROR: the step seems to kill its workers (protocol 23).
+MOST_LOSSES = 3
+
+
+class Move(NamedTuple):
+    """The record's next image and the lines that tell of it."""
+
+    image: Record
+    lines: tuple[Line, ...]
+
+
+def _moved(record: Record, now: float, kind: str, told: dict[str, Any], /, **fields: Any) -> Move:
+    image = record._replace(version=record.version + 1, updated_at=now, **fields)
+    return Move(image, (Line(kind, dump(told)),))
+
+
+def _entered(record: Record, step: str, data: str) -> dict[str, Any]:
+    return {
+        "step": step,
+        "visit": record.visit + 1,
+        "data": data,
+        "entry": None,
+        "attempt": 0,
+        "losses": 0,
+        "waits": None,
+        "question": None,
+        "last_error": None,
+    }
+
+
+_RELEASED: dict[str, Any] = {"worker": None, "run_until": None}
+_AT_REST: dict[str, Any] = {**_RELEASED, "due_at": None, "waits": None, "question": None}
+
+
+def start(record: Record, now: float, by: str = "") -> Move:
+    """A new record comes into the ledger."""
+    told = {"workflow": record.workflow, "step": record.step} | ({"by": by} if by else {})
+    return _moved(record, now, "started", told)
+
+
+def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = None) -> Move:
+    """Turn the outcome of a pass into the record's next image. ``keep`` asks to stay for the next step."""
+    match outcome:
+        case Next(step=step, data=data, ends=True):
+            fields = _entered(record, step, data) | _AT_REST
+            return _moved(record, now, "done", {"from": record.step, "to": step}, status=Status.DONE, **fields)
+        case Next(step=step, data=data, rests=True):
+            waits = dump_waits([Wait(On.REST, name=step)])
+            fields = _entered(record, step, data) | _AT_REST | {"waits": waits}
+            return _moved(record, now, "moved", {"from": record.step, "to": step}, status=Status.WAITING, **fields)
+        case Next(step=step, data=data):
+            fields = _entered(record, step, data)
+            if keep is not None:
+                fields |= {"status": Status.RUNNING, "run_until": now + keep.timeout}
+            else:
+                fields |= _RELEASED | {"status": Status.PENDING, "due_at": now}
+            return _moved(record, now, "moved", {"from": record.step, "to": step}, **fields)
+        case Done(result=result, data=data):
+            fields = _AT_REST | {"data": data, "entry": None, "result": result, "last_error": None}
+            return _moved(record, now, "done", {"from": record.step}, status=Status.DONE, step="", **fields)
+        case Waits(waits=waits_, data=data):
+            return _waiting(record, now, waits_, data)
+        case Saved(data=data):
+            entry = record.data if record.entry is None and data != record.data else record.entry
+            until = now + keep.timeout if keep is not None else record.run_until
+            fields = {"data": data, "entry": entry, "attempt": 0, "losses": 0, "run_until": until}
+            return _moved(record, now, "saved", {"step": record.step}, **fields)
+        case Tried(error=error, delay=delay):
+            told = {"step": record.step, "attempt": record.attempt + 1, "error": error, "again_in": round(delay, 3)}
+            fields = _RELEASED | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}
+            return _moved(record, now, "failed", told, status=Status.PENDING, **fields)
+        case Broke(error=error, undo=undo):
+            told = {"step": record.step, "attempt": record.attempt + 1, "error": error}
+            tried = record._replace(attempt=record.attempt + 1, last_error=error)
+            if undo:
+                return _to_undo(tried, now, "broke", told, Status.CANCELLED, error)
+            return _moved(tried, now, "broke", told, status=Status.ERROR, **_AT_REST)
+        case Yielded(reason=reason):
+            told = {"step": record.step, "reason": reason}
+            return _moved(record, now, "yielded", told, status=Status.PENDING, due_at=now, **_RELEASED)
+        case Stopped(reason=reason, undo=undo):
+            return stopped(record, now, reason, undo)
+        case _:
+            assert_never(outcome)
+
+
+def _waiting(record: Record, now: float, waits: tuple[Wait, ...], data: str) -> Move:
+    asks = [wait for wait in waits if wait.on in (On.QUESTION, On.DOUBT)]
+    status = Status.NEEDS_APPROVAL if asks else Status.WAITING
+    question = str((asks[0].about or {}).get("text", "")) if asks else None
+    entry = record.data if record.entry is None and data != record.data else record.entry
+    told = {"step": record.step, "for": [f"{wait.on} {wait.name}".strip() for wait in waits[:8]]}
+    fields = _RELEASED | {
+        "status": status,
+        "due_at": earliest(waits),
+        "waits": dump_waits(waits),
+        "question": question,
+        "data": data,
+        "entry": entry,
+    }
+    return _moved(record, now, "asked" if asks else "waited", told, **fields)
+
+
+def _to_undo(record: Record, now: float, kind: str, told: dict[str, Any], final: Status, reason: str) -> Move:
+    ending = dump({"status": final, "reason": reason, "step": record.step})
+    fields = _entered(record, UNDO, record.data) | _RELEASED | {"status": Status.PENDING, "due_at": now}
+    return _moved(record, now, kind, told | {"undo": True}, **fields, ending=ending)
+
+
+def stopped(record: Record, now: float, reason: str, undo: bool) -> Move:
+    told = {"step": record.step, "reason": reason}
+    if undo and record.step != UNDO:
+        return _to_undo(record, now, "cancelled", told, Status.CANCELLED, reason)
+    return _moved(record, now, "cancelled", told, status=Status.CANCELLED, **_AT_REST)
+
+
+# -- by the ledger ---------------------------------------------------------------------------------------------
+
+
+def claim(record: Record, now: float, worker: str, run_id: str, timeout: float) -> Move:
+    """A due record becomes this worker's, until ``run_until`` at the latest."""
+    fields = {"status": Status.RUNNING, "worker": worker, "run_id": run_id, "run_until": now + timeout}
+    return _moved(record, now, "claimed", {"worker": worker, "run": run_id, "step": record.step}, **fields)
+
+
+def unkept(image: Record, now: float) -> Record:
+    """The same image, but its worker does not stay for the next step."""
+    return image._replace(status=Status.PENDING, due_at=now, **_RELEASED)
+
+
+def wake(record: Record, now: float, key: str, why: str) -> Move:
+    """What the record waited for (under ``key``) has come. Other waits are remembered: their ends do not move."""
+    waits = [wait for wait in load_waits(record.waits) if not key or wait.key != key]
+    fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
+    return _moved(record, now, "woken", {"by": why}, **fields)
+
+
+def lose(record: Record, now: float, why: str) -> Move:
+    """The record's worker is lost, or its run is past its end."""
+    told = {"worker": record.worker, "step": record.step, "reason": why}
+    lost = record._replace(attempt=record.attempt + 1, losses=record.losses + 1)
+    if lost.losses >= MOST_LOSSES:
+        error = f"its worker was lost {lost.losses} times at step {record.step!r} ({why})"
+        return _moved(lost, now, "lost", told, status=Status.ERROR, last_error=error, **_AT_REST)
+    return _moved(lost, now, "lost", told, status=Status.PENDING, due_at=now, **_RELEASED)
+
+
+def orphan(record: Record, now: float) -> Move:
+    """The ledger gave the record to a worker that does not know of it: back it goes, unharmed."""
+    told = {"worker": record.worker, "step": record.step}
+    return _moved(record, now, "orphaned", told, status=Status.PENDING, due_at=now, **_RELEASED)
+
+
+def doubt(image: Record, now: float, keys: Sequence[tuple[str, str]]) -> Record:
+    """Instead of leaving its step over open intents, the record asks whether they happened (protocol 18)."""
+    waits = [doubted(key, name) for key, name in keys]
+    question = str((waits[0].about or {})["text"]) if waits else "did it happen?"
+    fields = _RELEASED | {"due_at": None, "waits": dump_waits(waits), "question": question}
+    return image._replace(status=Status.NEEDS_APPROVAL, result=None, **fields)
+
+
+def doubted(key: str, name: str, why: str = "") -> Wait:
+    """The question about an effect that may or may not have happened."""
+    text = f"Did {name!r} happen?" + (f" ({why})" if why else "")
+    return Wait(On.DOUBT, key=key, name=name, about={"text": text, "choices": ["happened", "not"]})
+
+
+def turn(record: Record, now: float) -> Move:
+    """A child that waited for its turn may start."""
+    return _moved(record, now, "woken", {"by": "its turn"}, status=Status.PENDING, due_at=now, waits=None)
+
+
+def halted(image: Record) -> Record:
+    """What a halted record becomes instead of going on. It keeps its waits: a person may revive it where it stood."""
+    return image._replace(status=Status.CANCELLED, due_at=None, **_RELEASED)
+
+
+# -- by a person -----------------------------------------------------------------------------------------------
+
+
+def _refuse(record: Record, verb: str, why: str) -> IllegalMove:
+    return IllegalMove(f"cannot {verb} {record.record_id!r}: {why}")
+
+
+def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool) -> Move:
+    """Not for a RUNNING record: that one is asked to stop (``Change.cancel``)."""
+    if record.status is Status.RUNNING or (record.ended and not undo):
+        raise _refuse(record, "cancel", f"it is {record.status}")
+    if record.ended and record.step == UNDO:
+        raise _refuse(record, "undo", "it was undone already")
+    move = stopped(record, now, reason or f"cancelled by {by or 'a person'}", undo)
+    return move._replace(lines=tuple(Line(line.kind, dump(parse(line.body) | {"by": by})) for line in move.lines))
+
+
+def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
+    """Try again where it stopped, or, with ``step``, from an earlier step (a new visit: its effects count anew)."""
+    backs_off = record.status is Status.PENDING and record.attempt > 0
+    if not (record.status in (Status.ERROR, Status.CANCELLED) or backs_off or step):
+        raise _refuse(record, "retry", f"it is {record.status}; only ERROR, CANCELLED and what backs off is retried")
+    if record.status in (Status.RUNNING, Status.DONE) and not step:
+        raise _refuse(record, "retry", f"it is {record.status}")
+    if record.status is Status.RUNNING:
+        raise _refuse(record, "rewind", "it is RUNNING; cancel it first, or wait for its step to end")
+    if record.open_intents and step:
+        raise _refuse(record, "rewind", f"{record.open_intents} effects are in doubt; resolve them first")
+    told = {"by": by, "step": step or record.step, "from": record.step}
+    fresh = {"status": Status.PENDING, "due_at": now, "attempt": 0, "losses": 0, "last_error": None, "ending": None}
+    if step:
+        fields = _entered(record, step, record.data) | _RELEASED | fresh | {"result": None}
+        return _moved(record, now, "rewound", told, **fields)
+    if record.step == UNDO and record.ending is None:
+        raise _refuse(record, "retry", "what it did was undone; rewind it to a step with --from STEP")
+    fields = _RELEASED | fresh | {"ending": record.ending}
+    return _moved(record, now, "retried", told, **fields)
+
+
+def move(record: Record, now: float, by: str, step: str, legal: Collection[str], *, rests: bool, ends: bool) -> Move:
+    """A person moves the record to a declared successor of where it stands."""
+    if record.status is Status.RUNNING:
+        raise _refuse(record, "move", "it is RUNNING; wait for its step to end")
+    if record.status in (Status.DONE, Status.CANCELLED) or record.step == UNDO:
+        raise _refuse(record, "move", f"it is {record.status}")
+    if step not in legal:
+        where = ", ".join(repr(name) for name in sorted(legal)) or "nowhere"
+        raise IllegalMove(
+            f"Invalid state transition: Cannot move from {record.step} to {step}. "
+            f"({record.record_id!r} may go from {record.step!r} to {where})"
+        )
+    if record.open_intents:
+        raise _refuse(record, "move", f"{record.open_intents} effects are in doubt; resolve them first")
+    told = {"from": record.step, "to": step, "by": by}
+    fields = _entered(record, step, record.data) | _RELEASED
+    if ends:
+        return _moved(record, now, "moved", told, **fields | _AT_REST | {"status": Status.DONE, "step": step})
+    if rests:
+        waits = dump_waits([Wait(On.REST, name=step)])
+        return _moved(record, now, "moved", told, **fields | _AT_REST | {"status": Status.WAITING, "waits": waits})
+    return _moved(record, now, "moved", told, **fields | {"status": Status.PENDING, "due_at": now})
+
+
+def answered(record: Record, now: float, key: str, told: dict[str, Any], data: str | None = None) -> Move:
+    """A question has its answer (the receipt goes with the change); the record is due again."""
+    if record.status is not Status.NEEDS_APPROVAL:
+        raise _refuse(record, "answer", f"it asks nothing; it is {record.status}")
+    waits = [wait for wait in load_waits(record.waits) if wait.key != key]
+    fields: dict[str, Any] = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
+    if data is not None and data != record.data:
+        fields |= {"data": data, "entry": record.data if record.entry is None else record.entry}
+    return _moved(record, now, "answered", told, **fields)
+
+
+def voted(record: Record, now: float, waits: Sequence[Wait], told: dict[str, Any]) -> Move:
+    """One of several answers that a question needs."""
+    return _moved(record, now, "voted", told, waits=dump_waits(waits))
+
+
+def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move:
+    """A person says whether an effect in doubt happened; the record goes on when no other doubt is left."""
+    if record.status is not Status.NEEDS_APPROVAL:
+        raise _refuse(record, "resolve", f"nothing of it is in doubt; it is {record.status}")
+    waits = [wait for wait in load_waits(record.waits) if wait.key != key]
+    doubts = [wait for wait in waits if wait.on is On.DOUBT]
+    if doubts:
+        question = str((doubts[0].about or {}).get("text", ""))
+        return _moved(record, now, "resolved", told, waits=dump_waits(waits), question=question)
+    fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
+    return _moved(record, now, "resolved", told, **fields)
+
+
+def edit(record: Record, now: float, by: str, data: str) -> Move:
+    """A person changes the data of a record that nobody holds."""
+    if record.status in (Status.RUNNING, Status.DONE):
+        raise _refuse(record, "edit", f"it is {record.status}")
+    return _moved(record, now, "edited", {"by": by}, data=data, entry=None)
+
+
+def revive(record: Record, now: float, by: str, epoch: int) -> Move:
+    """A record that a halt cancelled goes on in the new epoch, where it stood.
+
+    Its step starts again from its top and waits for what it still lacks; only what has no step to start stays at rest.
+    """
+    if record.status in (Status.RUNNING, Status.DONE):
+        raise _refuse(record, "resume", f"it is {record.status}")
+    rests = any(wait.on in (On.REST, On.TURN) for wait in load_waits(record.waits))
+    status, due_at = (Status.WAITING, None) if rests else (Status.PENDING, now)
+    fields = {"epoch": epoch, "status": status, "due_at": due_at, "question": None}
+    return _moved(record, now, "revived", {"by": by, "epoch": epoch}, **fields)
+
+
+def undone(record: Record, now: float) -> Move:
+    """The list of what was to be undone is empty: the record ends as it was going to."""
+    ending = parse(record.ending) if record.ending else {"status": Status.CANCELLED, "reason": "undone"}
+    told = {"status": ending["status"], "reason": ending["reason"]}
+    fields = _AT_REST | {"ending": None, "last_error": ending["reason"]}
+    return _moved(record, now, "undone", told, status=Status(ending["status"]), **fields)

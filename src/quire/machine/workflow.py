@@ -1,0 +1,440 @@
+"""A workflow: steps with their successors, declared by users, checked when they are loaded.
+
+A step starts again from its top after any interruption; whatever it did through ``run`` under a name is not done again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+
+from typing_extensions import TypeVar
+
+from quire.clock import Span, seconds
+from quire.errors import DefinitionError, did_you_mean
+from quire.machine.retry import Retry
+from quire.machine.source import Cron, Inbox
+from quire.model.change import Rate, Slot
+from quire.model.codec import Codec, codec
+from quire.model.record import UNDO
+
+if TYPE_CHECKING:
+    from quire.runtime.run import Run, SyncRun
+
+D = TypeVar("D", default=dict[str, Any])
+R = TypeVar("R", default=None)
+X = TypeVar("X", default=None)
+N = TypeVar("N", bound=str | None)
+
+#: The hard end of a run, if a step names none.
+TIMEOUT: Span = "1h"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One named state of a machine and the function run in it; without one, a record rests until somebody moves it."""
+
+    name: str
+    fn: Callable[..., Any] | None
+    then: tuple[str, ...]
+    retry: Retry
+    timeout: float
+    cap: int | None = None
+    rate: Rate | None = None
+    was: tuple[str, ...] = ()
+
+    @property
+    def rests(self) -> bool:
+        return self.fn is None
+
+    @property
+    def ends(self) -> bool:
+        return not self.then
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.fn)
+
+
+class Workflow(Generic[D, R, X]):
+    """A declared machine. ``data``, ``result`` and ``deps`` are types; steps are added with ``@workflow.step``."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        data: type[D] = dict,  # type: ignore[assignment]  # the TypeVar's default
+        result: type[R] | None = None,
+        deps: type[X] | None = None,
+        version: int = 1,
+        retry: Retry | None = None,
+        cap: int | None = None,
+        on_failure: Literal["error", "undo"] = "error",
+        on: Sequence[Cron | Inbox] = (),
+    ) -> None:
+        if not name or any(ch in name for ch in "/~|\n\t") or name.startswith("@"):
+            raise DefinitionError(f"{name!r} is no name for a workflow: letters, digits, '_', '-', '.' are")
+        self.name = name
+        self.version = version
+        self.retry = retry or Retry()
+        self.cap = cap
+        self.on_failure = on_failure
+        self.steps: dict[str, Step] = {}
+        self.sources: list[tuple[Cron | Inbox, dict[str, Any]]] = [(source, {}) for source in on]
+        self.migrations: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+        self.deps_type = deps
+        self._data: Any = data
+        self._result: Any = result
+        self._checked = False
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name!r}: {', '.join(self.steps)}>"
+
+    # -- declaring ---------------------------------------------------------------------------------------------
+
+    @overload
+    def step(self, fn: Callable[[Run[D, X]], Awaitable[R]], /) -> Callable[[Run[D, X]], Awaitable[R]]: ...
+
+    @overload
+    def step(self, fn: Callable[[SyncRun[D, X]], R], /) -> Callable[[SyncRun[D, X]], R]: ...
+
+    @overload
+    def step(
+        self,
+        *,
+        then: str | Sequence[str],
+        retry: Retry | None = None,
+        timeout: Span = ...,
+        cap: int | None = None,
+        rate: Rate | None = None,
+        was: str | Sequence[str] = (),
+    ) -> _Declared[D, X]: ...
+
+    @overload
+    def step(
+        self,
+        *,
+        retry: Retry | None = None,
+        timeout: Span = ...,
+        cap: int | None = None,
+        rate: Rate | None = None,
+        was: str | Sequence[str] = (),
+    ) -> Callable[[Callable[[Run[D, X]], Awaitable[R]]], Callable[[Run[D, X]], Awaitable[R]]]: ...
+
+    def step(
+        self,
+        fn: Any = None,
+        *,
+        then: str | Sequence[str] = (),
+        retry: Retry | None = None,
+        timeout: Span = TIMEOUT,
+        cap: int | None = None,
+        rate: Rate | None = None,
+        was: str | Sequence[str] = (),
+    ) -> Any:
+        """Declare a step: ``@wf.step(then="next")``, or bare ``@wf.step`` for an end, which returns the result."""
+
+        def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+            if cap is not None and cap < 1:
+                raise DefinitionError(f"the step {function.__name__!r} has a cap of {cap}: nothing would ever run")
+            self._add(
+                Step(
+                    name=function.__name__,
+                    fn=function,
+                    then=(then,) if isinstance(then, str) else tuple(then),
+                    retry=retry or self.retry,
+                    timeout=seconds(timeout),
+                    cap=cap,
+                    rate=rate,
+                    was=(was,) if isinstance(was, str) else tuple(was),
+                )
+            )
+            return function
+
+        return declare if fn is None else declare(fn)
+
+    def state(self, name: str, *, then: str | Sequence[str] = ()) -> None:
+        """Declare a state without a function: the record rests there until somebody moves it along ``then``."""
+        successors = (then,) if isinstance(then, str) else tuple(then)
+        self._add(Step(name=name, fn=None, then=successors, retry=self.retry, timeout=seconds(TIMEOUT)))
+
+    def _add(self, step: Step) -> None:
+        if step.name in self.steps:
+            raise DefinitionError(f"workflow {self.name!r} declares the step {step.name!r} twice")
+        if not step.name or step.name.startswith("@"):
+            raise DefinitionError(f"{step.name!r} is no name for a step")
+        self.steps[step.name] = step
+        self._checked = False
+
+    def on(self, source: Cron | Inbox, **kwargs: Any) -> None:
+        """Start records by a schedule or from the rows of an inbox."""
+        self.sources.append((source, kwargs))
+
+    def migrate(self, version: int) -> Callable[[_Migration], _Migration]:
+        """Declare how data of records that started under ``version`` becomes data of the version after it."""
+
+        def declare(fn: _Migration) -> _Migration:
+            self.migrations[version] = fn
+            return fn
+
+        return declare
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> Step:
+        self.check()
+        return next(iter(self.steps.values()))
+
+    @property
+    def data(self) -> Codec:
+        """How its data is written and read."""
+        if self._data is dict or self._data is None:
+            return codec(dict[str, Any])
+        return codec(self._data)
+
+    @property
+    def result(self) -> Codec:
+        """How its result is written and read."""
+        if self._result is not None:
+            return codec(self._result)
+        return codec(Any)
+
+    def find(self, name: str) -> Step | None:
+        """The step of this name, or the one that had it before (``was``)."""
+        found = self.steps.get(name)
+        if found is not None:
+            return found
+        return next((step for step in self.steps.values() if name in step.was), None)
+
+    def slot(self, step: Step) -> Slot:
+        """What a run of this step takes."""
+        return Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate)
+
+    def slots(self) -> list[Slot]:
+        """What a worker that knows this workflow may claim: every step with a function, by all its names; and undo."""
+        self.check()
+        found = []
+        for step in self.steps.values():
+            if not step.rests:
+                found.append(self.slot(step))
+                found += [self.slot(step)._replace(step=name) for name in step.was if name not in self.steps]
+        return [*found, Slot(self.name, UNDO, seconds(TIMEOUT))]
+
+    # -- checking ----------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise ``DefinitionError`` unless every step can be reached, has known successors and a way to an end."""
+        if self._checked:
+            return
+        problems = self.problems()
+        if problems:
+            raise DefinitionError(f"workflow {self.name!r} cannot run: " + "; ".join(problems))
+        self._checked = True
+
+    def problems(self) -> list[str]:
+        if not self.steps:
+            return ["it has no steps; add one with @workflow.step"]
+        found = []
+        for step in self.steps.values():
+            found += [
+                f"step {step.name!r} goes to {name!r}, which is no step{did_you_mean(name, self.steps)}"
+                for name in step.then
+                if name not in self.steps
+            ]
+            found += self._literal_problems(step)
+        if found:
+            return found
+        reached = _reachable([next(iter(self.steps))], {n: s.then for n, s in self.steps.items()})
+        for name in self.steps:
+            if name not in reached:
+                found.append(f"step {name!r} cannot be reached from {next(iter(self.steps))!r}")
+        ends = [step.name for step in self.steps.values() if step.ends]
+        backwards: dict[str, list[str]] = {name: [] for name in self.steps}
+        for step in self.steps.values():
+            for name in step.then:
+                backwards[name].append(step.name)
+        leads_out = _reachable(ends, backwards)
+        for name in reached:
+            if name not in leads_out:
+                found.append(f"step {name!r} is a trap: no way leads from it to an end")
+        return found
+
+    @staticmethod
+    def _literal_problems(step: Step) -> list[str]:
+        if step.fn is None or not step.then:
+            return []
+        returned = hints_of(step.fn).get("return")
+        if typing.get_origin(returned) is not Literal:
+            return []
+        words, then = set(typing.get_args(returned)), list(step.then)
+        strangers = sorted(words - set(then), key=str)
+        unused = sorted(set(then) - words)
+        return [
+            *(f"step {step.name!r} may return {word!r}, which is not in its then={then}" for word in strangers),
+            *(f"step {step.name!r} never returns {word!r}, which is in its then={then}" for word in unused),
+        ]
+
+    def definition(self) -> dict[str, Any]:
+        """What the ledger keeps, so that others check data and successors without importing user code."""
+        self.check()
+        schema: Any = None
+        if not self.data.plain:
+            schema = self.data.adapter.json_schema()
+        return {
+            "name": self.name,
+            "version": self.version,
+            "cap": self.cap,
+            "on_failure": self.on_failure,
+            "first": self.first.name,
+            "schema": schema,
+            "steps": [
+                {
+                    "name": step.name,
+                    "then": list(step.then),
+                    "rests": step.rests,
+                    "ends": step.ends,
+                    "cap": step.cap,
+                    "timeout": step.timeout,
+                    "was": list(step.was),
+                }
+                for step in self.steps.values()
+            ],
+            "sources": [source.told() for source, _ in self.sources],
+        }
+
+
+_Migration = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class _Declared(typing.Protocol[D, X]):
+    """What ``@wf.step(then=...)`` does to a step: nothing but declare it."""
+
+    @overload
+    def __call__(self, fn: Callable[[Run[D, X]], Awaitable[N]], /) -> Callable[[Run[D, X]], Awaitable[N]]: ...
+
+    @overload
+    def __call__(self, fn: Callable[[SyncRun[D, X]], N], /) -> Callable[[SyncRun[D, X]], N]: ...
+
+
+def _reachable(starts: Iterable[str], ways: Mapping[str, Iterable[str]]) -> set[str]:
+    seen: set[str] = set()
+    todo = list(starts)
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += ways.get(name, ())
+    return seen
+
+
+@overload
+def workflow(fn: Callable[[Run[D, X]], Awaitable[R]], /) -> Workflow[D, R, X]: ...
+
+
+@overload
+def workflow(
+    *,
+    name: str = "",
+    version: int = 1,
+    retry: Retry | None = None,
+    cap: int | None = None,
+    timeout: Span = ...,
+    rate: Rate | None = None,
+    on_failure: Literal["error", "undo"] = "error",
+    on: Sequence[Cron | Inbox] = (),
+) -> Callable[[Callable[[Run[D, X]], Awaitable[R]]], Workflow[D, R, X]]: ...
+
+
+def workflow(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """A plain function as a workflow of one step: ``@workflow`` or ``@workflow(retry=...)``."""
+    names = sys._getframe(1).f_locals
+
+    def declare(function: Callable[..., Any]) -> Workflow[Any, Any, Any]:
+        hints = hints_of(function, names)
+        data, deps = _run_types(function, hints)
+        made: Workflow[Any, Any, Any] = Workflow(
+            options.get("name") or function.__name__,
+            data=data,
+            result=_result_type(hints),
+            deps=deps,
+            version=options.get("version", 1),
+            retry=options.get("retry"),
+            cap=options.get("cap"),
+            on_failure=options.get("on_failure", "error"),
+            on=options.get("on", ()),
+        )
+        made._add(
+            Step(
+                name=function.__name__,
+                fn=function,
+                then=(),
+                retry=made.retry,
+                timeout=seconds(options.get("timeout", TIMEOUT)),
+                rate=options.get("rate"),
+            )
+        )
+        made.__doc__ = function.__doc__
+        return made
+
+    return declare if fn is None else declare(fn)
+
+
+def _result_type(hints: Mapping[str, Any]) -> Any:
+    found = hints.get("return", Any)
+    return None if found is Any else found
+
+
+def _run_types(function: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Data and deps from the annotation of the first parameter: ``run: Run[Data, Deps]``."""
+    first = next(iter(inspect.signature(function).parameters), None)
+    if first is None:
+        raise DefinitionError(f"the workflow {function.__name__!r} takes no parameter; it must take its run")
+    arguments = typing.get_args(hints.get(first))
+    data = arguments[0] if arguments else dict
+    deps = arguments[1] if len(arguments) > 1 else None
+    return (dict if isinstance(data, typing.TypeVar) else data), deps
+
+
+def hints_of(fn: Callable[..., Any], names: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The annotations of a function as types; those that cannot be had here are left out."""
+    inner = inspect.unwrap(fn)
+    annotations = getattr(inner, "__annotations__", None)
+    if annotations is None:  # an object with __call__
+        inner = type(inner).__call__
+        annotations = getattr(inner, "__annotations__", {})
+    scope = getattr(inner, "__globals__", {})
+    found = {}
+    for word, annotation in annotations.items():
+        if not isinstance(annotation, str):
+            found[word] = annotation
+            continue
+        try:
+            found[word] = eval(annotation, scope, dict(names or {}))
+        except Exception:  # noqa: BLE001 - a name only type checkers know
+            continue
+    return found
+
+
+@dataclass
+class Registry:
+    """The workflows that a process knows, by name."""
+
+    workflows: dict[str, Workflow[Any, Any, Any]] = field(default_factory=dict)
+
+    def add(self, made: Workflow[Any, Any, Any]) -> None:
+        made.check()
+        known = self.workflows.get(made.name)
+        if known is not None and known is not made:
+            raise DefinitionError(f"two workflows are named {made.name!r}; give one another name")
+        self.workflows[made.name] = made
+
+    def get(self, name: str) -> Workflow[Any, Any, Any] | None:
+        return self.workflows.get(name)
+
+    def slots(self) -> list[Slot]:
+        return [slot for made in self.workflows.values() for slot in made.slots()]

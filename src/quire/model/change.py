@@ -1,0 +1,193 @@
+"""What is asked of a ledger, and what it answers: changes and verdicts, claims, beats, recoveries, signals, orders.
+
+Every one carries an id of its own, made before the first try, so that repeating it after a lost answer returns the
+first verdict (protocol 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from quire.model.event import Line
+from quire.model.receipt import Receipt
+from quire.model.record import Record, Status
+from quire.model.side import Control, Fanin
+
+
+class Rate(NamedTuple):
+    """At most ``count`` per ``per`` seconds over all workers, under a name that steps and effects may share."""
+
+    name: str
+    count: float  # type: ignore[assignment]  # hides tuple.count, which nobody needs
+    per: float
+
+
+class Slot(NamedTuple):
+    """What a run of this step takes: the caps and the rate that the ledger holds over all workers."""
+
+    workflow: str
+    step: str
+    #: Hard end of a run, in seconds from the claim.
+    timeout: float
+    cap: int | None = None
+    workflow_cap: int | None = None
+    rate: Rate | None = None
+    #: How many more this worker takes of this step now.
+    free: int = 1_000_000
+
+
+class Change(NamedTuple):
+    """Replace version n of a record by this image, with its lines, receipts and children; whole or not at all.
+
+    Without an image it is *facts*: lines and receipts that stand beside the image, fenced by the same version but not
+    raising it. Completed effects (``once`` and ``undo`` receipts that are not intents any more) are fenced by their
+    intent alone and land whatever happened to the record meanwhile (protocol 2).
+    """
+
+    change_id: str
+    record_id: str
+    #: The version that it replaces, or stands on; 0: the record must not exist yet.
+    version: int
+    image: Record | None
+    #: The worker that holds the record; None for a person and for the engine itself.
+    worker: str | None = None
+    lines: tuple[Line, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    children: tuple[Record, ...] = ()
+    fanins: tuple[Fanin, ...] = ()
+    #: The image asks to stay RUNNING for its next step: that is a claim, with all its checks (protocol 16).
+    keep: Slot | None = None
+    #: Tokens that the intents take.
+    rates: tuple[Rate, ...] = ()
+    #: Cancel a RUNNING record: JSON text for ``Record.cancel``.
+    cancel: str | None = None
+    #: A new priority: it lies beside the image.
+    priority: int | None = None
+    #: The step that is left has a cap: whoever waits for a slot of it is woken.
+    frees: bool = False
+
+
+class Applied(NamedTuple):
+    """The change is in the ledger; ``record`` is the row as it is now."""
+
+    record: Record
+    #: The store's clock at the commit.
+    now: float
+    #: It was there before: the same start, or this very change sent again.
+    again: bool = False
+
+
+class Conflict(NamedTuple):
+    """The record is not at the version that the change replaces. Its completed effects landed all the same."""
+
+    #: The row as it is; None if there is none.
+    record: Record | None
+    now: float
+
+
+class Refused(NamedTuple):
+    """The ledger will not take this change, now or later (or, with ``until``, not before then)."""
+
+    #: One word: halted, sealed, exists, running, cancelled, intent, parent, value, rate.
+    code: str
+    reason: str
+    until: float | None = None
+
+
+Verdict = Applied | Conflict | Refused
+
+
+class Claim(NamedTuple):
+    """Due records of these steps become this worker's."""
+
+    claim_id: str
+    worker: str
+    slots: tuple[Slot, ...]
+    limit: int
+    #: It was sent before and no answer came: records that it took then are given again.
+    again: bool = False
+
+
+class Claimed(NamedTuple):
+    records: tuple[Record, ...]
+    now: float
+    #: When something of these steps falls due next, if nothing is due now; None: nothing is.
+    next_due_at: float | None = None
+    #: The highest priority among due records that were left.
+    left_priority: int | None = None
+
+
+class Holding(NamedTuple):
+    """What a worker says that it holds: for each record the version."""
+
+    versions: Mapping[str, int]
+    #: Claims whose answer has not come yet: their records are not orphans.
+    claims: tuple[str, ...] = ()
+
+
+class Beaten(NamedTuple):
+    """The ledger's answer to a beat: both sides then agree on what the worker holds."""
+
+    now: float
+    #: The worker holds these, the ledger does not give them to it: cancel them locally.
+    lost: tuple[str, ...]
+    #: Somebody asked to cancel these.
+    cancelled: tuple[str, ...]
+    controls: tuple[Control, ...]
+
+
+class Send(NamedTuple):
+    """A signal on its way."""
+
+    signal_id: str
+    record_id: str
+    name: str
+    value: str
+
+
+class Order(NamedTuple):
+    """What a person says to the whole ledger, or to one workflow."""
+
+    #: halt, pause, resume, seal, unseal
+    word: str
+    scope: str
+    by: str
+    reason: str = ""
+    #: For seal: where the records go.
+    target: str = ""
+
+
+class Standing(NamedTuple):
+    """How the ledger stands after an order, or when asked."""
+
+    now: float
+    epoch: int
+    controls: tuple[Control, ...]
+    #: Intents without a receipt before their ``act_by``: what was under way.
+    under_way: tuple[Receipt, ...]
+    sealed: str = ""
+
+
+class Query(NamedTuple):
+    """Which records. Empty fields do not restrict."""
+
+    workflow: str = ""
+    step: str = ""
+    status: tuple[Status, ...] = ()
+    parent_id: str = ""
+    generation: int | None = None
+    #: Part of the record id.
+    text: str = ""
+    #: Records after this id, in order of ids; for paging.
+    after: str = ""
+    limit: int = 100
+    #: ``id``, ``updated`` (newest first) or ``place``.
+    order: str = "id"
+
+
+class Count(NamedTuple):
+    workflow: str
+    step: str
+    status: Status
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs

@@ -1,0 +1,163 @@
+"""Values to JSON text and back, and the refusal of those that would not come back the same.
+
+What crosses the ledger goes through here, and the decoded copy is what a first pass gets too: what does not survive
+the round trip fails on the first day, not after the first crash.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from quire.errors import ValueRefused
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+#: The largest value that is taken at all: beyond it a mistake is likelier than a need.
+MOST_BYTES = 256 * 1024 * 1024
+
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_NOT_A_NUMBER = re.compile(r"NaN|Infinity")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def dump(value: Any) -> str:
+    """Plain JSON text of a value that Quire made itself: no checks."""
+    return _to_json(value).decode()
+
+
+def parse(text: str) -> Any:
+    """The plain value of a JSON text that Quire wrote itself."""
+    return _from_json(text)
+
+
+def _to_json(value: Any) -> bytes:
+    global _to_json
+    from pydantic_core import to_json
+
+    _to_json = to_json
+    return to_json(value)
+
+
+def _from_json(text: str) -> Any:
+    global _from_json
+    from pydantic_core import from_json
+
+    _from_json = from_json  # type: ignore[assignment]  # it takes more than we give it
+    return from_json(text)
+
+
+def _refused(value: object, what: str, why: str) -> ValueRefused:
+    shown = repr(value)
+    return ValueRefused(f"{what} cannot be kept: {why} (it is {shown[:120]}{'…' if len(shown) > 120 else ''})")
+
+
+class Codec:
+    """To text and back for values of one type. ``Codec(Any)`` takes plain JSON values only."""
+
+    def __init__(self, type_: Any) -> None:
+        self.type = type_
+        self.plain = type_ is Any or type_ is None or type_ is dict or type_ == dict[str, Any]
+        self._adapter: TypeAdapter[Any] | None = None
+
+    @property
+    def adapter(self) -> TypeAdapter[Any]:
+        if self._adapter is None:
+            from pydantic import ConfigDict, TypeAdapter
+            from pydantic.errors import PydanticUserError
+
+            config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+            try:
+                self._adapter = TypeAdapter(self.type, config=config)
+            except PydanticUserError:  # a model brings its own configuration
+                self._adapter = TypeAdapter(self.type)
+        return self._adapter
+
+    def encode(self, value: Any, what: str) -> str:
+        """The JSON text of ``value``; refused with a sentence that names ``what`` if it cannot be kept."""
+        from pydantic_core import PydanticSerializationError
+
+        try:
+            if self.plain:
+                text = _to_json(value).decode()
+            else:
+                text = self.adapter.dump_json(value, warnings="error").decode()
+        except (PydanticSerializationError, UnicodeError, ValueError) as error:
+            if "surrogates not allowed" in str(error):
+                raise _refused(value, what, "it holds a lone surrogate, which is no text") from None
+            kind = type(value).__name__
+            raise _refused(value, what, f"{kind} is not JSON; annotate it with a type, or convert it first") from error
+        self._check_text(value, text, what)
+        return text
+
+    def decode(self, text: str, what: str) -> Any:
+        """A fresh value of the type from its JSON text."""
+        if self.plain:
+            return _from_json(text)
+        from pydantic import ValidationError
+
+        try:
+            return self.adapter.validate_json(text)
+        except ValidationError as error:
+            raise ValueRefused(f"{what} does not fit {_name(self.type)}: {_first_problem(error)}") from error
+
+    def taken(self, value: Any, what: str) -> tuple[str, Any]:
+        """The text of ``value`` and its decoded copy, refused unless the copy equals what was given."""
+        text = self.encode(value, what)
+        copy = self.decode(text, what)
+        if not _same(value, copy):
+            raise _refused(
+                value, what, f"it does not survive the round trip, it comes back as {copy!r:.120}; annotate its type"
+            )
+        return text, copy
+
+    @staticmethod
+    def _check_text(value: Any, text: str, what: str) -> None:
+        if len(text) > MOST_BYTES:
+            raise ValueRefused(f"{what} cannot be kept: it has {len(text):,} characters, more than {MOST_BYTES:,}")
+        if "\\u0000" in text and _NUL.search(text):
+            raise _refused(value, what, "it holds a NUL character, which no store keeps")
+        if ("NaN" in text or "Infinity" in text) and _NOT_A_NUMBER.search(_STRING.sub("", text)):
+            raise _refused(value, what, "NaN and Infinity are not JSON")
+
+
+def _same(value: Any, copy: Any) -> bool:
+    if type(value) is not type(copy) and not (isinstance(value, int | float) and isinstance(copy, int | float)):
+        return False
+    if isinstance(value, dict):
+        return len(value) == len(copy) and all(k in copy and _same(v, copy[k]) for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return len(value) == len(copy) and all(map(_same, value, copy))
+    if dataclasses.is_dataclass(value) and type(value).__eq__ is object.__eq__:
+        return True  # a dataclass with eq=False cannot be compared; its adapter has read it back
+    return bool(value == copy)
+
+
+def _name(type_: Any) -> str:
+    return getattr(type_, "__name__", None) or str(type_)
+
+
+def _first_problem(error: Any) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    more = len(error.errors()) - 1
+    return f"{where + ': ' if where else ''}{first['msg']}" + (f" (and {more} more)" if more else "")
+
+
+@lru_cache(maxsize=4096)
+def _cached(type_: Any) -> Codec:
+    return Codec(type_)
+
+
+def codec(type_: Any) -> Codec:
+    """The codec of a type, made once per type."""
+    try:
+        return _cached(type_)
+    except TypeError:  # an unhashable annotation
+        return Codec(type_)
+
+
+PLAIN = Codec(Any)

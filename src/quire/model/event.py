@@ -1,0 +1,52 @@
+"""An event: one line of a record's log, in the past tense; and the hash chain that binds the lines.
+
+Each line's hash covers the line and the hash before it, per record, so that a changed, dropped or inserted line is
+found by reading one record's log (protocol 19).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Event(NamedTuple):
+    """A line as stored. ``seq`` is the ledger's order of commits; ``n`` counts within the record."""
+
+    seq: int
+    record_id: str
+    n: int
+    #: The record's version after the change that wrote the line.
+    version: int
+    at: float
+    kind: str
+    #: JSON text.
+    body: str
+    run_id: str | None
+    change_id: str
+    hash: str
+
+
+class Line(NamedTuple):
+    """A line that is about to be written: the ledger adds its place, its time and its hash."""
+
+    kind: str
+    body: str = "{}"
+
+
+def chained(previous: str, record_id: str, n: int, version: int, at: float, kind: str, body: str) -> str:
+    """The hash of a line, given the hash of the line before it."""
+    text = f"{previous}\n{record_id}\n{n}\n{version}\n{at!r}\n{kind}\n{body}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def first_break(events: Iterable[Event]) -> Event | None:
+    """The first line of one record's log, given from its start, that does not follow from the one before it."""
+    previous, expected = "", 1
+    for event in events:
+        right = chained(previous, event.record_id, event.n, event.version, event.at, event.kind, event.body)
+        if event.n != expected or event.hash != right:
+            return event
+        previous, expected = event.hash, expected + 1
+    return None

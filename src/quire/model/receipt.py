@@ -1,0 +1,118 @@
+"""A receipt: write-once proof of what was done or answered under a name; before the act it is an intent.
+
+Keys are length-prefixed, so that no two (workflow, record, step, visit, scope, name) ever share one (protocol 17).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    """What the receipt answers for."""
+
+    ONCE = "once"
+    CALL = "call"
+    SLEEP = "sleep"
+    WAIT = "wait"
+    ASK = "ask"
+    MAP = "map"
+    EACH = "each"
+    UNDO = "undo"
+
+
+class Stage(StrEnum):
+    """How far it is. INTENDED → DONE is the usual way; VOID: it surely did not happen; UNDONE: it was taken back."""
+
+    INTENDED = "intended"
+    DONE = "done"
+    VOID = "void"
+    UNDONE = "undone"
+
+
+class Receipt(NamedTuple):
+    key: str
+    record_id: str
+    step: str
+    visit: int
+    name: str
+    kind: Kind
+    stage: Stage
+    #: Qualified name of the function: another function under the same key means that the code changed.
+    fn: str
+    #: Hash of the arguments: a receipt with another hash never answers.
+    args_hash: str
+    #: JSON text of the arguments, for probe and undo; empty where neither needs them.
+    args: str
+    #: JSON text of the value.
+    value: str
+    #: Of the attempt that intended it: only this attempt, or a person, may complete it.
+    nonce: str
+    worker: str
+    #: Nobody acts on the intent after this moment (protocol 1).
+    act_by: float | None
+    #: Order of intents within the ledger: undo goes down it.
+    seq: int
+    at: float
+    done_at: float | None
+    #: Qualified name of the effect whose undo takes it back; empty if there is none.
+    undo: str
+    #: Hash and signature over what must not change, and which key of the keyring made it.
+    signature: str
+    key_id: str
+
+    @property
+    def open(self) -> bool:
+        return self.stage is Stage.INTENDED
+
+
+def key_of(*parts: str | int) -> str:
+    """One key for these parts: each is prefixed with its length, so no joining of others gives the same."""
+    return "".join(f"{len(text)}:{text}" for text in map(str, parts))
+
+
+def fingerprint(text: str) -> str:
+    """A short hash of a text, for arguments and contents."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _sealed(receipt: Receipt) -> bytes:
+    covered = (
+        receipt.key,
+        receipt.record_id,
+        receipt.step,
+        str(receipt.visit),
+        receipt.name,
+        receipt.kind,
+        receipt.fn,
+        receipt.args_hash,
+        hashlib.sha256(receipt.value.encode()).hexdigest(),
+        receipt.nonce,
+        receipt.key_id,
+    )
+    return key_of(*covered).encode()
+
+
+class Keyring:
+    """The keys with which receipts are signed, by id; the first signs, all verify. All workers of a ledger share it."""
+
+    def __init__(self, keys: dict[str, bytes]) -> None:
+        if not keys:
+            raise ValueError("a keyring holds at least one key")
+        self.keys = keys
+        self.current = next(iter(keys))
+
+    def signed(self, receipt: Receipt) -> Receipt:
+        receipt = receipt._replace(key_id=self.current)
+        made = hmac.new(self.keys[self.current], _sealed(receipt), hashlib.sha256)
+        return receipt._replace(signature=made.hexdigest())
+
+    def verifies(self, receipt: Receipt) -> bool:
+        key = self.keys.get(receipt.key_id)
+        if key is None:
+            return False
+        made = hmac.new(key, _sealed(receipt), hashlib.sha256).hexdigest()
+        return hmac.compare_digest(made, receipt.signature)

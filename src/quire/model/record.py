@@ -1,0 +1,180 @@
+"""A record: one row, one piece of work going through a workflow.
+
+The fields are the columns of the table ``records``, in order. The comment says when a field changes. A change replaces
+the whole *image* of version n; what stands under "beside the image" may be changed by others while a worker holds the
+record, so the ledger keeps it up itself and ignores it in an image that it is given (protocol 6).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from quire.model.receipt import fingerprint, key_of
+
+
+class Status(StrEnum):
+    """Where a record stands. Exactly one at any time."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    NEEDS_APPROVAL = "NEEDS_APPROVAL"
+    DONE = "DONE"
+    ERROR = "ERROR"
+    CANCELLED = "CANCELLED"
+
+
+ENDED = frozenset({Status.DONE, Status.ERROR, Status.CANCELLED})
+#: What a claim may take once it is due.
+CLAIMABLE = frozenset({Status.PENDING, Status.WAITING, Status.NEEDS_APPROVAL})
+
+#: The engine's own step: undoes receipts, newest intent first (protocol 18).
+UNDO = "@undo"
+
+#: One point of priority is worth this much waiting: so priorities age, and nothing starves.
+PRIORITY_SECONDS = 60.0
+
+
+class Record(NamedTuple):
+    #: Never changes; given by the user or made by the engine; unique in the ledger.
+    record_id: str
+    workflow: str
+    #: At every move. People see it as ``next_step``; empty once the record has ended.
+    step: str
+    #: Goes up when a step is entered by a move; not by a retry, a resume or a takeover.
+    visit: int
+    status: Status
+    #: JSON text. The working copy: what people see, also while the step waits.
+    data: str
+    #: JSON text of the data as at entry of the step; None while ``data`` still is that.
+    entry: str | None
+    #: JSON text, written once, with DONE.
+    result: str | None
+    #: Goes up when a try fails or its worker is lost; 0 when the step changes.
+    attempt: int
+    #: Goes up when a worker is lost under it; 0 when the step changes.
+    losses: int
+    #: Not before this: back-off, sleep, timeout, reminder. None: nothing but an answer makes it due.
+    due_at: float | None
+    #: Hard end of the current run, set by the claim: past it the record is taken over although its worker lives.
+    run_until: float | None
+    #: The incarnation that holds it; set by the claim, None when it is released.
+    worker: str | None
+    #: The last run: one worker's hold on the record, from claim to release.
+    run_id: str | None
+    parent_id: str | None
+    #: Which fan-in of its parent the record counts for, and its place in it.
+    generation: int | None
+    place: int | None
+    #: True once its end was subtracted from its parent's fan-in (protocol 5).
+    counted: bool
+    #: Goes up by one with every committed change of the image. It is also the fence: who names an older one has lost.
+    version: int
+    #: The halt epoch in which the record was created or resumed.
+    epoch: int
+    #: JSON text: what the record waits for, by name (see ``wait``). None unless WAITING or NEEDS_APPROVAL.
+    waits: str | None
+    #: What a person is asked, in words.
+    question: str | None
+    note: str | None
+    last_error: str | None
+    dedupe_key: str | None
+    #: Fingerprint of the workflow and data that it was started with: the same start again returns the record.
+    started_as: str
+    #: The workflow version that the record started with.
+    code_version: int
+    #: How many fan-ins the record has opened.
+    fanouts: int
+    #: JSON text, while the record is being undone: the status and reason with which it ends afterwards.
+    ending: str | None
+    created_at: float
+    updated_at: float
+    # -- beside the image: the ledger keeps these up; an image cannot change them -------------------------------
+    priority: int
+    #: JSON text: who asked to cancel a RUNNING record, when, and whether to undo. Its holder obeys.
+    cancel: str | None
+    #: How many events the record's log has, and the hash of the last one: the chain's end.
+    log_seq: int
+    log_hash: str
+    #: Receipts in the ledger under the current visit: 0 spares a claim the look-up.
+    facts: int
+    #: Intents without a receipt. No step is left over an open intent.
+    open_intents: int
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def rank(self) -> float | None:
+        """The order of claiming: earliest due first, a point of priority counting as a minute of waiting."""
+        return None if self.due_at is None else self.due_at - PRIORITY_SECONDS * self.priority
+
+
+#: The first field beside the image.
+_IMAGE_LENGTH = Record._fields.index("priority")
+
+
+def beside(image: Record, row: Record) -> Record:
+    """The image with what stands beside it taken from the row: an image cannot change that."""
+    return Record._make(image[:_IMAGE_LENGTH] + row[_IMAGE_LENGTH:])
+
+
+def new_record(
+    *,
+    record_id: str,
+    workflow: str,
+    step: str,
+    data: str,
+    now: float,
+    status: Status = Status.PENDING,
+    due_at: float | None = None,
+    parent_id: str | None = None,
+    generation: int | None = None,
+    place: int | None = None,
+    waits: str | None = None,
+    dedupe_key: str | None = None,
+    code_version: int = 1,
+    priority: int = 0,
+) -> Record:
+    """A record before its first commit: version 0, in the ledger's current epoch once it is there."""
+    return Record(
+        record_id=record_id,
+        workflow=workflow,
+        step=step,
+        visit=1,
+        status=status,
+        data=data,
+        entry=None,
+        result=None,
+        attempt=0,
+        losses=0,
+        due_at=due_at,
+        run_until=None,
+        worker=None,
+        run_id=None,
+        parent_id=parent_id,
+        generation=generation,
+        place=place,
+        counted=False,
+        version=0,
+        epoch=0,
+        waits=waits,
+        question=None,
+        note=None,
+        last_error=None,
+        dedupe_key=dedupe_key,
+        started_as=fingerprint(key_of(workflow, data)),
+        code_version=code_version,
+        fanouts=0,
+        ending=None,
+        created_at=now,
+        updated_at=now,
+        priority=priority,
+        cancel=None,
+        log_seq=0,
+        log_hash="",
+        facts=0,
+        open_intents=0,
+    )

@@ -1,0 +1,1 @@
+"""What moves records: workers that claim, run steps and settle. Names no store."""

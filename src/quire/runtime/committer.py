@@ -1,0 +1,110 @@
+"""Group commit: the changes of all running steps, together.
+
+While one commit is under way the next batch fills. There is no artificial delay: an idle system has the latency of a
+single commit, a busy one shares it. A batch whose answer is lost is sent again, the same bytes (protocol 13, 14).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from quire.clock import Clock
+from quire.errors import LedgerError, LedgerUnavailable, QuireError
+from quire.ledger.base import Ledger
+from quire.model.change import Change, Refused, Verdict
+
+#: A batch ends here, too.
+BATCH_BYTES = 1_000_000
+
+
+class Committer:
+    """Takes changes, answers verdicts. Closing it lets what it has land first."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, *, patience: float = 60.0) -> None:
+        self.ledger = ledger
+        self.clock = clock
+        #: How long a batch without an answer is sent again.
+        self.patience = patience
+        self._queue: deque[tuple[Change, asyncio.Future[Verdict]]] = deque()
+        self._draining: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many changes wait for the next batch."""
+        return len(self._queue)
+
+    def submit(self, change: Change) -> asyncio.Future[Verdict]:
+        future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._queue.append((change, future))
+        if self._draining is None:
+            self._draining = asyncio.ensure_future(self._drain())
+        return future
+
+    async def _drain(self) -> None:
+        try:
+            while self._queue:
+                batch = self._batch()
+                try:
+                    verdicts = await self._commit([change for change, _ in batch])
+                except BaseException as error:
+                    for _, future in batch:
+                        if not future.done():
+                            if isinstance(error, asyncio.CancelledError):
+                                future.cancel()
+                            else:
+                                future.set_exception(error)
+                    if not isinstance(error, QuireError):
+                        raise
+                else:
+                    for (_, future), verdict in zip(batch, verdicts, strict=True):
+                        if not future.done():
+                            future.set_result(verdict)
+        finally:
+            self._draining = None
+
+    def _batch(self) -> list[tuple[Change, asyncio.Future[Verdict]]]:
+        batch: list[tuple[Change, asyncio.Future[Verdict]]] = []
+        size = 0
+        most = self.ledger.traits.batch_changes
+        while self._queue and len(batch) < most and size < BATCH_BYTES:
+            change, future = self._queue.popleft()
+            batch.append((change, future))
+            size += _size(change)
+        return batch
+
+    async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        waited, pause = 0.0, 0.05
+        while True:
+            try:
+                return await self.ledger.commit(changes)
+            except LedgerUnavailable:
+                if waited >= self.patience:
+                    raise
+                await self.clock.sleep(pause)
+                waited, pause = waited + pause, min(pause * 2, 5.0)
+            except LedgerError as error:
+                return await self._bisected(changes, error)
+
+    async def _bisected(self, changes: Sequence[Change], error: LedgerError) -> list[Verdict]:
+        """One change that the store cannot take must not spoil the others."""
+        if len(changes) == 1:
+            return [Refused("value", str(error))]
+        half = len(changes) // 2
+        return await self._commit(changes[:half]) + await self._commit(changes[half:])
+
+    async def close(self) -> None:
+        while self._draining is not None:
+            await asyncio.wait({self._draining})
+
+
+def _size(change: Change) -> int:
+    size = 200
+    if change.image is not None:
+        size += len(change.image.data) + len(change.image.result or "")
+    for receipt in change.receipts:
+        size += len(receipt.value) + len(receipt.args)
+    for child in change.children:
+        size += 200 + len(child.data)
+    return size

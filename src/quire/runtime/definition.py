@@ -1,0 +1,69 @@
+"""Workflows as the ledger knows them: enough to start records and to move them without importing user code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quire.errors import InputError
+from quire.model.codec import PLAIN
+from quire.model.record import Record, Status, new_record
+from quire.model.wait import On, Wait, dump_waits
+
+
+def new_from(
+    definition: Mapping[str, Any], record_id: str, item: Any, now: float, due_at: float | None, priority: int
+) -> Record:
+    """A new record at the first step of a registered workflow; its data is checked against the registered schema."""
+    what = f"the data of {record_id!r}"
+    if not isinstance(item, dict):
+        raise InputError(f"{what} must be an object of named fields, not {type(item).__name__}")
+    text = PLAIN.encode(item, what)
+    problem = misfit(definition.get("schema"), item)
+    if problem:
+        raise InputError(f"{what} does not fit workflow {definition['name']!r}: {problem}")
+    first = next(step for step in definition["steps"] if step["name"] == definition["first"])
+    rests = first["rests"]
+    return new_record(
+        record_id=record_id,
+        workflow=definition["name"],
+        step=first["name"],
+        data=text,
+        now=now,
+        status=Status.WAITING if rests else Status.PENDING,
+        due_at=None if rests else (now if due_at is None else due_at),
+        waits=dump_waits([Wait(On.REST, name=first["name"])]) if rests else None,
+        code_version=definition["version"],
+        priority=priority,
+    )
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def misfit(schema: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
+    """What is wrong with the data by its JSON Schema, as far as it is simple: missing, unknown, of another type."""
+    if not schema or schema.get("type") != "object":
+        return ""
+    fields: Mapping[str, Any] = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in data:
+            return f"{name}: Field required"
+    if schema.get("additionalProperties") is False:
+        for name in data:
+            if name not in fields:
+                return f"{name}: there is no such field; it has {', '.join(fields)}"
+    for name, value in data.items():
+        wanted = fields.get(name, {}).get("type")
+        types = _TYPES.get(wanted) if isinstance(wanted, str) else None
+        if types and (not isinstance(value, types) or (isinstance(value, bool) and wanted != "boolean")):
+            return f"{name}: must be {wanted}, is {value!r}"
+    return ""

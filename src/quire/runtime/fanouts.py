@@ -1,0 +1,145 @@
+"""``run.map`` and ``run.child``: children born with the parent's wait, their results in the order of the items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from quire.clock import Span, seconds
+from quire.errors import ChildFailed, DefinitionError
+from quire.machine import fanout
+from quire.machine.fanout import Failed
+from quire.machine.workflow import Workflow
+from quire.model.change import Query
+from quire.model.codec import dump, parse
+from quire.model.receipt import Kind, Stage
+from quire.model.record import Record, Status, new_record
+from quire.model.side import Fanin
+from quire.model.wait import On, Wait, dump_waits
+from quire.runtime.hold import Hold
+
+
+class Plan(NamedTuple):
+    """How a map goes about its items."""
+
+    name: str
+    limit: int | None
+    key: Callable[[Any], str] | None
+    within: Span | None
+    keep: bool
+    need: float
+
+
+async def child(hold: Hold, key: str, name: str, workflow: Workflow[Any, Any, Any], data: Any) -> Any:
+    plan = Plan(name, None, None, None, keep=False, need=0.0)
+    results = await map_all(hold, key, workflow, [data], plan)
+    return results[0]
+
+
+async def map_all(
+    hold: Hold, key: str, workflow: Workflow[Any, Any, Any], items: Sequence[Any], plan: Plan
+) -> list[Any]:
+    hold.check()
+    if plan.limit is not None and plan.limit < 1:
+        raise DefinitionError(f"run.map(limit={plan.limit}) would start nothing; the least is 1")
+    if not 0.0 <= plan.need <= 1.0:
+        raise DefinitionError(f"run.map(need={plan.need}) is no share; it lies between 0 and 1")
+    known = hold.known.get(key)
+    if known is not None and known.stage is Stage.DONE:
+        return _results(workflow, parse(known.value), plan)
+    earlier = parse(known.value) if known is not None else None
+    if not items:
+        hold.answer(hold.receipt(Kind.MAP, key, plan.name, "[]"))
+        return []
+    remembered = hold.remembered.get(key)
+    if remembered is None or remembered.generation is None:
+        await _open(hold, key, workflow, items, plan, earlier)
+        raise AssertionError("unreachable: a block does not return")
+    fanin = next(
+        (f for f in await hold.host.ledger.fanins(hold.record.record_id) if f.generation == remembered.generation), None
+    )
+    late = remembered.until is not None and hold.host.now() >= remembered.until
+    if fanin is not None and fanin.left > 0 and fanin.failed <= fanin.bearable and not late:
+        await hold.block(remembered)
+    rows = await _gathered(hold, remembered.generation, fanin, earlier)
+    hold.answer(hold.receipt(Kind.MAP, key, plan.name, dump(rows)))
+    return _results(workflow, rows, plan)
+
+
+async def _open(
+    hold: Hold, key: str, workflow: Workflow[Any, Any, Any], items: Sequence[Any], plan: Plan, earlier: Any
+) -> None:
+    """Ask for the children: they are born with the commit that makes their parent wait."""
+    workflow.check()
+    now = hold.host.now()
+    generation = hold.opened_fanout()
+    todo = range(len(items))
+    if earlier is not None:  # a person retried the parent: only what failed is done again
+        todo = [place for place, row in enumerate(earlier) if "error" in row]  # type: ignore[assignment]
+    may_fail = fanout.bearable(len(todo), plan.keep, plan.need)
+    parent = hold.record
+    fanin = fanout.opened(parent.record_id, generation, key, plan.name, len(todo), limit=plan.limit, may_fail=may_fail)
+    children = tuple(
+        _child(hold, workflow, items[place], number, fanin, now, plan) for number, place in enumerate(todo)
+    )
+    until = None if plan.within is None else now + seconds(plan.within)
+    wait = Wait(On.CHILDREN, key=key, name=plan.name, until=until, generation=generation)
+    await hold.block(wait, children, fanin)
+
+
+def _child(
+    hold: Hold, workflow: Workflow[Any, Any, Any], item: Any, number: int, fanin: Fanin, now: float, plan: Plan
+) -> Record:
+    first = workflow.first
+    held = number >= fanin.active
+    waits = [Wait(On.TURN, name=plan.name)] if held else [Wait(On.REST, name=first.name)] if first.rests else []
+    return new_record(
+        record_id=f"{fanin.prefix}{number}",
+        workflow=workflow.name,
+        step=first.name,
+        data=workflow.data.encode(item, f"item {number} of run.map({plan.name})"),
+        now=now,
+        status=Status.WAITING if waits else Status.PENDING,
+        due_at=None if waits else now,
+        parent_id=hold.record.record_id,
+        generation=fanin.generation,
+        place=number,
+        waits=dump_waits(waits),
+        dedupe_key=plan.key(item) if plan.key is not None else None,
+        code_version=workflow.version,
+        priority=hold.record.priority,
+    )
+
+
+async def _gathered(hold: Hold, generation: int, fanin: Fanin | None, earlier: Any) -> list[dict[str, Any]]:
+    """What the children came to, in the order of items: ``{"value": …}`` or ``{"error": …, "id": …}``."""
+    total = fanin.total if fanin is not None else 0
+    query = Query(parent_id=hold.record.record_id, generation=generation, order="place", limit=total or 1)
+    found = await hold.host.ledger.find(query)
+    rows: list[dict[str, Any]] = []
+    for row in found:
+        if row.status is Status.DONE:
+            rows.append({"value": parse(row.result or "null")})
+        else:
+            rows.append({"error": fanout.why_no_result(row), "id": row.record_id})
+    if earlier is None:
+        return rows
+    again = iter(rows)
+    return [next(again) if "error" in row else row for row in earlier]
+
+
+def _results(workflow: Workflow[Any, Any, Any], rows: list[dict[str, Any]], plan: Plan) -> list[Any]:
+    failed = [row for row in rows if "error" in row]
+    enough = len(rows) - len(failed) >= len(rows) * plan.need - 1e-9
+    if failed and not (plan.keep and enough):
+        first = failed[0]
+        raise ChildFailed(
+            f"{len(failed)} of {len(rows)} children of {plan.name!r} failed; "
+            f"the first is {first['id']!r}: {first['error']}"
+        )
+    return [
+        Failed(row["id"], row["error"])
+        if "error" in row
+        else workflow.result.decode(dump(row["value"]), f"the result of a child of {plan.name!r}")
+        for row in rows
+    ]

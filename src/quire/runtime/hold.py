@@ -1,0 +1,454 @@
+"""A hold: one worker's hold on one record, from claim to release, and the passes of steps under it.
+
+The story of a pass: the step's function starts from its top with the data as at entry of the step. What it asks for
+through ``run`` is answered from receipts where there are any, done where there are none, and where an answer is not to
+be had yet, the pass *blocks*. When all it does is blocked, one change is committed (what it waits for, the children it
+wants, the receipts so far) and the pass is cancelled. The next claim starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from quire.clock import next_id
+from quire.errors import DefinitionError, IllegalMove, InputError, LeaseLost, QuireError, did_you_mean
+from quire.machine import transition
+from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits
+from quire.machine.workflow import Step, Workflow
+from quire.model.change import Applied, Change, Conflict, Rate, Refused, Verdict
+from quire.model.codec import dump
+from quire.model.event import Line
+from quire.model.receipt import Kind, Receipt, Stage, key_of
+from quire.model.record import Record, Status
+from quire.model.side import Fanin
+from quire.model.wait import Wait, load_waits
+from quire.runtime.host import Host
+
+if TYPE_CHECKING:
+    from quire.runtime.run import Pending, Run
+
+#: Receipts of calls ride with the next commit, but not longer than this.
+RIDE_SECONDS = 0.2
+#: How often the loop turns before a blocked pass is taken to be blocked for good.
+TURNS = 4
+
+
+class Suspended(BaseException):
+    """Unwinds a plain ``def`` step that waits for something. Not an Exception: user code shall not catch it."""
+
+
+class RateUsedUp(QuireError):
+    """No token is left before ``until``."""
+
+    def __init__(self, until: float) -> None:
+        super().__init__(f"the rate is used up until {until}")
+        self.until = until
+
+
+class Hold:
+    """What stands behind one ``Run``: its receipts, its place in the ledger, what it waits for."""
+
+    def __init__(
+        self, host: Host, record: Record, workflow: Workflow[Any, Any, Any], step: Step, receipts: Sequence[Receipt]
+    ) -> None:
+        self.host = host
+        #: The record as it is in the ledger once all that was submitted has landed.
+        self.record = record
+        self.workflow = workflow
+        self.step = step
+        self.known = {receipt.key: receipt for receipt in receipts}
+        self.remembered = {wait.key: wait for wait in load_waits(record.waits) if wait.key}
+        self.nonce = next_id()
+        self.scope: tuple[str, ...] = ()
+        self.stop: Outcome | None = None
+        self.lost = False
+        self.settled: Verdict | None = None
+        self.run: Run[Any, Any]
+        self.note = record.note
+        self._task: asyncio.Task[Any] | None = None
+        self._counts: dict[tuple[Any, ...], int] = {}
+        self._used: set[str] = set()
+        self._pending: list[Pending[Any]] = []
+        self._unsaved: list[Receipt] = []
+        self._lines: list[Line] = []
+        self._saved_at = host.clock.boottime()
+        self._blocked: list[tuple[Wait, asyncio.Future[None], tuple[Record, ...], Fanin | None]] = []
+        self._flights = 0
+        self._quiet: asyncio.Future[None] | None = None
+        self._activity = 0
+        self._suspending: asyncio.Task[None] | None = None
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def key(self, kind: Kind, name: str) -> str:
+        """The key of the next thing of this kind and name, counted at the moment of the call (protocol 17)."""
+        place = (kind, self.scope, name)
+        count = self._counts.get(place, 0)
+        self._counts[place] = count + 1
+        record = self.record
+        scope = "/".join(self.scope)
+        return key_of(record.workflow, record.record_id, record.step, record.visit, scope, kind, name, count)
+
+    def use_once(self, name: str) -> None:
+        """An effect's name stands once in a pass: a second use is a mistake, not a repetition."""
+        place = "/".join((*self.scope, name))
+        if place in self._used:
+            from quire.errors import EffectRepeated
+
+            raise EffectRepeated(
+                f"the effect {name!r} stands twice in one pass of step {self.step.name!r}; "
+                f"give each its own name with .named(...)"
+            )
+        self._used.add(place)
+
+    def opened_fanout(self) -> int:
+        """The number of a new fan-in of this record."""
+        return self.record.fanouts + sum(fanin is not None for *_, fanin in self._blocked) + 1
+
+    # -- receipts and facts ------------------------------------------------------------------------------------
+
+    def receipt(self, kind: Kind, key: str, name: str, value: str, **fields: Any) -> Receipt:
+        """An answer under this key, as this pass writes it."""
+        made = Receipt(
+            key=key,
+            record_id=self.record.record_id,
+            step=self.record.step,
+            visit=self.record.visit,
+            name=name,
+            kind=kind,
+            stage=Stage.DONE,
+            fn="",
+            args_hash="",
+            args="",
+            value=value,
+            nonce=self.nonce,
+            worker=self.host.worker_id,
+            act_by=None,
+            seq=0,
+            at=0.0,
+            done_at=None,
+            undo="",
+            signature="",
+            key_id="",
+        )
+        return made._replace(**fields) if fields else made
+
+    def answer(self, receipt: Receipt) -> None:
+        """Remember an answer: it rides with the next commit, and that comes soon."""
+        self.known[receipt.key] = receipt
+        self._unsaved.append(receipt)
+        if self.host.clock.boottime() - self._saved_at > RIDE_SECONDS and self.record.status is Status.RUNNING:
+            self._forget_errors(asyncio.ensure_future(self.facts(())))
+
+    def tell(self, kind: str, **body: Any) -> None:
+        """A line for the log, with the next commit."""
+        self._lines.append(Line(kind, dump(body)))
+
+    @staticmethod
+    def _forget_errors(task: asyncio.Future[Any]) -> None:
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def _taken(self) -> tuple[tuple[Receipt, ...], tuple[Line, ...]]:
+        receipts, self._unsaved = tuple(self._unsaved), []
+        lines, self._lines = tuple(self._lines), []
+        self._saved_at = self.host.clock.boottime()
+        return receipts, lines
+
+    async def facts(self, receipts: Sequence[Receipt], rates: tuple[Rate, ...] = ()) -> None:
+        """Commit receipts beside the image: intents, completed effects, answers."""
+        self.check()
+        riding, lines = self._taken()
+        change = Change(
+            change_id=next_id(),
+            record_id=self.record.record_id,
+            version=self.record.version,
+            image=None,
+            worker=self.host.worker_id,
+            lines=lines,
+            receipts=(*riding, *receipts),
+            rates=rates,
+        )
+        verdict = await self.host.submit(change)
+        match verdict:
+            case Applied():
+                return
+            case Conflict():
+                self.lose()
+                raise LeaseLost(f"another worker holds {self.record.record_id!r} now")
+            case Refused(code="rate", until=until) if until is not None:
+                raise RateUsedUp(until)
+            case Refused(code="halted" | "cancelled" | "sealed", reason=reason):
+                self.halt(Stopped(reason))
+                raise asyncio.CancelledError
+            case Refused(reason=reason):
+                raise IllegalMove(reason)
+
+    async def deliver(self, *receipts: Receipt) -> None:
+        """Completed effects: they land whatever happened to the record meanwhile."""
+        change = Change(next_id(), self.record.record_id, self.record.version, None, self.host.worker_id)
+        verdict = await self.host.submit(change._replace(receipts=receipts))
+        if isinstance(verdict, Conflict):
+            self.lose()
+
+    async def move(self, outcome: Outcome, *, keep: bool = False) -> Verdict:
+        """Settle an outcome: commit the record's next image."""
+        slot = self._slot(outcome) if keep or isinstance(outcome, Saved) else None
+        made = transition.settle(self.record, outcome, self.host.now(), keep=slot)
+        image = made.image._replace(note=self.note)
+        children: tuple[Record, ...] = ()
+        fanins: tuple[Fanin, ...] = ()
+        if isinstance(outcome, Waits):
+            children, fanins = outcome.children, outcome.fanins
+            image = image._replace(fanouts=image.fanouts + len(fanins))
+        riding, lines = self._taken()
+        change = Change(
+            change_id=next_id(),
+            record_id=self.record.record_id,
+            version=self.record.version,
+            image=image,
+            worker=self.host.worker_id,
+            lines=(*lines, *made.lines),
+            receipts=riding,
+            children=children,
+            fanins=fanins,
+            keep=slot if isinstance(outcome, Next) else None,
+            frees=self.step.cap is not None or self.workflow.cap is not None,
+        )
+        self.record = image  # what is submitted after this stands on it
+        verdict = await self.host.submit(change)
+        match verdict:
+            case Applied(record=row):
+                self.record = row
+            case Conflict():
+                self.lose()
+            case Refused(code=code, reason=reason) if image.status is not Status.ERROR:
+                self.record = image._replace(version=image.version - 1)
+                return await self._refused(change, code, reason)
+        return verdict
+
+    async def _refused(self, change: Change, code: str, reason: str) -> Verdict:
+        """The ledger will not take this change: the record says why, by a change that is as small as can be."""
+        before = change.image
+        assert before is not None
+        held = self.record._replace(
+            status=Status.RUNNING, worker=self.host.worker_id, step=self.step.name, visit=self._visit, waits=None
+        )
+        made = transition.settle(held, Broke(f"{code}: {reason}"), self.host.now())
+        small = Change(next_id(), held.record_id, change.version, made.image, self.host.worker_id, made.lines)
+        return await self.host.submit(small)
+
+    @property
+    def _visit(self) -> int:
+        return self.run._visit
+
+    def _slot(self, outcome: Outcome) -> Any:
+        if isinstance(outcome, Next):
+            step = self.workflow.steps[outcome.step]
+            return None if step.rests else self.workflow.slot(step)
+        return self.workflow.slot(self.step)
+
+    # -- blocking ----------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Every way into ``run`` goes through here: a pass that is over does nothing more."""
+        if self.lost:
+            raise LeaseLost(f"another worker holds {self.record.record_id!r} now")
+        if self.stop is not None or self._suspending is not None:
+            raise asyncio.CancelledError
+
+    @contextmanager
+    def flight(self) -> Iterator[None]:
+        """Something is under way that must end before the pass may be suspended."""
+        self.check()
+        self._flights += 1
+        self._activity += 1
+        try:
+            yield
+        finally:
+            self._flights -= 1
+            if self._flights == 0 and self._quiet is not None and not self._quiet.done():
+                self._quiet.set_result(None)
+            self._look_later()
+
+    async def block(self, wait: Wait, children: tuple[Record, ...] = (), fanin: Fanin | None = None) -> None:
+        """Wait for something that only the ledger can bring. Does not return: the pass ends here."""
+        self.check()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._blocked.append((wait, future, children, fanin))
+        self._activity += 1
+        self._look_later()
+        await future
+        raise asyncio.CancelledError
+
+    def _look_later(self) -> None:
+        if self._blocked and not self._flights and self._suspending is None:
+            asyncio.get_running_loop().call_soon(self._look, self._activity, TURNS)
+
+    def _look(self, activity: int, turns: int) -> None:
+        if activity != self._activity or self._flights or self._suspending is not None or self.stop is not None:
+            return
+        if turns:
+            asyncio.get_running_loop().call_soon(self._look, activity, turns - 1)
+        else:
+            self._suspending = asyncio.ensure_future(self._suspend())
+
+    async def _suspend(self) -> None:
+        waits = tuple(wait for wait, *_ in self._blocked)
+        children = tuple(child for _, _, some, _ in self._blocked for child in some)
+        fanins = tuple(fanin for *_, fanin in self._blocked if fanin is not None)
+        try:
+            data = self.run._encoded()
+            self.settled = await self.move(Waits(waits, data, children, fanins))
+        except InputError as error:  # what it waits with cannot be kept
+            self.stop = Broke(described(error))
+        except BaseException:  # nobody knows whether it landed: the next beat, or the next worker, finds out
+            self.lost = True
+            raise
+        finally:
+            self._unwind()
+
+    def _unwind(self) -> None:
+        """End the pass where it stands."""
+        for _, future, *_ in self._blocked:
+            if not future.done():
+                if self.step.is_async:
+                    future.cancel()
+                else:
+                    future.set_exception(Suspended())
+        if self._task is not None and self.step.is_async:
+            self._task.cancel()
+
+    def halt(self, outcome: Outcome) -> None:
+        """End the pass from outside: a timeout, a wish to cancel, the end of the worker's time."""
+        if self.stop is None and self._suspending is None:
+            self.stop = outcome
+            self._unwind()
+
+    def lose(self) -> None:
+        """The ledger has given the record to another, or taken it back."""
+        if not self.lost:
+            self.lost = True
+            if self._suspending is None:
+                self._unwind()
+
+    # -- performing --------------------------------------------------------------------------------------------
+
+    async def perform(self) -> Verdict | None:
+        """One pass of the step, and its settling. None: the record is lost to this worker."""
+        self._task = asyncio.current_task()
+        outcome = await self._outcome()
+        if self._suspending is not None:
+            await asyncio.wait({self._suspending})
+            if not self.lost:
+                return self.settled if self.stop is None else await self.move(self.stop)
+            self._suspending.result()
+        if self.lost:
+            return None
+        if outcome is None:
+            return None
+        return await self.move(outcome, keep=isinstance(outcome, Next) and self._may_keep(outcome))
+
+    def _may_keep(self, outcome: Outcome) -> bool:
+        return False if self.stop is not None else self.keeps
+
+    #: Set by the worker before each pass: whether it may stay for the next step.
+    keeps: bool = False
+
+    async def _outcome(self) -> Outcome | None:
+        try:
+            if self.step.is_async:
+                assert self.step.fn is not None
+                value = await self.step.fn(self.run)
+            else:
+                value = await self._in_thread()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            ours = self._suspending is not None or self.stop is not None or self.lost
+            if not ours:
+                raise
+            if task is not None:
+                while task.cancelling():
+                    task.uncancel()
+            await self._landed()
+            return self.stop
+        except Suspended:
+            return None
+        except LeaseLost:
+            self.lost = True
+            return None
+        except Exception as error:  # noqa: BLE001 - a step may raise anything
+            await self._landed()
+            if self.stop is not None or self._suspending is not None:
+                self.host.swallowed(self.record)
+                return self.stop
+            return self._failed(error)
+        await self._landed()
+        if self.stop is not None or self._suspending is not None:
+            self.host.swallowed(self.record)
+            return self.stop
+        try:
+            return self._returned(value)
+        except QuireError as error:
+            return self._failed(error)
+
+    async def _in_thread(self) -> Any:
+        from quire.runtime.run import SyncRun
+
+        assert self.step.fn is not None
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.host.threads, self.step.fn, SyncRun(self.run, loop))
+
+    async def _landed(self) -> None:
+        """What is under way (an act, its receipt) ends before the record is settled."""
+        while self._flights:
+            self._quiet = asyncio.get_running_loop().create_future()
+            await self._quiet
+
+    def _failed(self, error: Exception) -> Outcome:
+        text = described(error)
+        delay = self.step.retry.delay(self.record.attempt + 1, error)
+        if delay is None:
+            return Broke(text, undo=self.workflow.on_failure == "undo")
+        return Tried(text, delay)
+
+    def _returned(self, value: Any) -> Outcome:
+        """What the step's return value means."""
+        forgotten = [pending for pending in self._pending if not pending.awaited]
+        if forgotten:
+            raise DefinitionError(
+                f"step {self.step.name!r} never awaited {forgotten[0].what}: write 'await run.…', or it is not done"
+            )
+        data = self.run._encoded()
+        then = self.step.then
+        if not then:
+            text, _ = self.workflow.result.taken(value, f"the result of {self.record.record_id!r}")
+            return Done(text, data)
+        if value is None and len(then) == 1:
+            value = then[0]
+        if value not in then:
+            legal = ", ".join(map(repr, then))
+            hint = did_you_mean(value, then) if isinstance(value, str) else ""
+            raise IllegalMove(f"step {self.step.name!r} returned {value!r}; it may return {legal}{hint}")
+        target = self.workflow.steps[value]
+        return Next(value, data, rests=target.rests and not target.ends, ends=target.rests and target.ends)
+
+
+def described(error: BaseException) -> str:
+    """An error as the record shows it: its type, its words, and where in the user's code it came from."""
+    kind = type(error).__name__
+    text = f"{kind}: {error}" if str(error) else kind
+    if isinstance(error, QuireError):
+        text = str(error) or kind
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/quire/" not in frame.filename.replace("\\", "/") and "/asyncio/" not in frame.filename
+    ]
+    if frames and not isinstance(error, QuireError):
+        last = frames[-1]
+        text += f" (in {last.name}, line {last.lineno})"
+    return text.replace("\x00", "\\x00").encode("utf-8", "replace").decode()[:4000]

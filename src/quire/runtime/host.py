@@ -1,0 +1,70 @@
+"""What a hold needs of the process around it: the worker implements it."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+from quire.clock import Clock
+from quire.ledger.base import Ledger
+from quire.machine.effect import Act, Effect
+from quire.machine.workflow import Registry
+from quire.model.change import Change, Verdict
+from quire.model.receipt import Keyring
+from quire.model.record import Record
+from quire.model.side import Worker
+
+
+class Host(Protocol):
+    worker_id: str
+    ledger: Ledger
+    registry: Registry
+    clock: Clock
+    keyring: Keyring
+    deps: Any
+    #: Where signals reach this ledger from outside; empty: nowhere.
+    public_url: str
+    #: Until when this worker may work, on the ledger's clock; None: no end.
+    budget_end: float | None
+
+    @property
+    def threads(self) -> Executor:
+        """For plain ``def`` steps."""
+        ...
+
+    def now(self) -> float:
+        """The ledger's clock, as far as this process knows it."""
+        ...
+
+    def submit(self, change: Change) -> Future[Verdict]:
+        """Hand a change to the committer."""
+        ...
+
+    def time_for(self, span: float) -> float:
+        """How long an act of at most this length may take within the worker's time; 0: it is not begun any more."""
+        ...
+
+    async def lease_until(self, span: float) -> float:
+        """A moment on ``clock.boottime``, ``span`` from now, within the lease, which is renewed first if need be."""
+        ...
+
+    async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
+        """Do it: the one place where the world outside is changed."""
+        ...
+
+    async def probe(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
+        """Look whether it happened."""
+        ...
+
+    def known_dead(self, worker: Worker) -> bool:
+        """Whether that worker's process has surely ended."""
+        ...
+
+    def swallowed(self, record: Record) -> None:
+        """A step went on after it was cancelled: user code swallowed the cancellation."""
+        ...
+
+    def may_keep(self, record: Record, steps: int, since: float) -> bool:
+        """Whether the worker may stay on a record for its next step."""
+        ...

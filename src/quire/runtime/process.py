@@ -1,0 +1,43 @@
+"""This process as others see it: who it is, and whether another one is known to be dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import lru_cache
+
+from quire.clock import boot_id
+from quire.model.side import Worker
+
+
+@lru_cache(maxsize=1)
+def host() -> str:
+    """The machine, and the space in it in which process ids mean something."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()} {space}".strip()
+
+
+def started(pid: int) -> int | None:
+    """When the process started, in ticks since boot; None: there is no such process, or nobody can tell."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return None if fields[0] == "Z" else int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def identity() -> str:
+    """A boot of this machine, and this process in it: a reused process id is another identity."""
+    return f"{boot_id()} {started(os.getpid())}"
+
+
+def known_dead(worker: Worker) -> bool:
+    """The worker's process has surely ended: it was on this very machine and boot, and is not there any more."""
+    boot, _, start = worker.boot_id.rpartition(" ")
+    if worker.host != host() or boot != boot_id() or start == "None" or not os.path.isdir("/proc/self"):
+        return False
+    return str(started(worker.pid)) != start

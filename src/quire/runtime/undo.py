@@ -1,0 +1,104 @@
+"""The engine's step ``@undo``: takes back what a record did, newest intent first, one commit per item (protocol 18).
+
+It is claimable like any step, so a kill in the middle forgets nothing. Each undo is an effect itself: intent, act,
+receipt. One that failed, or that nobody knows of whether it happened, is asked of a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from quire.clock import next_id, seconds
+from quire.machine import transition
+from quire.machine.effect import Act, find_effect
+from quire.machine.outcome import Waits
+from quire.machine.retry import Retry
+from quire.machine.transition import doubted
+from quire.model.change import Change, Query, Verdict
+from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
+from quire.model.wait import Wait
+from quire.runtime.calls import returns
+from quire.runtime.hold import Hold, described
+
+RETRY = Retry(1)
+
+
+async def perform(hold: Hold) -> Verdict | None:
+    """Undo everything that is left to undo, then end the record as it was going to end."""
+    doubts = await _undone(hold)
+    if hold.lost:
+        return None
+    if doubts:
+        return await hold.move(Waits(tuple(doubts), hold.record.data))
+    made = transition.undone(hold.record, hold.host.now())
+    change = Change(next_id(), hold.record.record_id, hold.record.version, made.image, hold.host.worker_id, made.lines)
+    return await hold.host.submit(change)
+
+
+async def _undone(hold: Hold) -> list[Wait]:
+    """What could not be undone, as questions."""
+    receipts = [*await _of_children(hold, hold.record.record_id), *reversed(list(hold.known.values()))]
+    undos = {r.key: r for r in receipts if r.kind is Kind.UNDO}
+    open_intents = [r for r in receipts if r.kind is Kind.ONCE and r.open]
+    if open_intents:
+        return [doubted(r.key, r.name) for r in open_intents]
+    todo = [r for r in receipts if r.kind is Kind.ONCE and r.stage is Stage.DONE and r.undo]
+    for receipt in sorted(todo, key=lambda r: (r.record_id == hold.record.record_id, -r.seq)):
+        key = key_of("undo", receipt.key)
+        earlier = undos.get(key)
+        if earlier is not None and earlier.stage is Stage.DONE:
+            await hold.deliver(receipt._replace(stage=Stage.UNDONE))
+            continue
+        if earlier is not None and earlier.open:
+            return [doubted(key, f"undo of {receipt.name}")]
+        problem = await _undo(hold, receipt, key)
+        if problem:
+            return [doubted(key, f"undo of {receipt.name}", problem)]
+        if hold.lost:
+            return []
+    return []
+
+
+async def _undo(hold: Hold, receipt: Receipt, key: str) -> str:
+    """Take one receipt back. The answer says what went wrong, if anything did."""
+    effect = find_effect(receipt.undo)
+    if effect is None or effect.undo is None:
+        return f"no effect {receipt.undo!r} with an undo is declared here"
+    host = hold.host
+    timeout = seconds(effect.timeout)
+    until = await host.lease_until(timeout)
+    intent = hold.receipt(
+        Kind.UNDO,
+        key,
+        f"undo of {receipt.name}",
+        "null",
+        stage=Stage.INTENDED,
+        fn=receipt.undo,
+        act_by=host.now() + timeout,
+    )
+    await hold.facts([intent])
+    act = Act[Any](key=fingerprint(key), deps=host.deps, record_id=receipt.record_id)
+    value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
+    left = until - host.clock.boottime()
+    if left <= 0:
+        await hold.deliver(intent._replace(stage=Stage.VOID))
+        return "the worker was away too long; it did not act"
+    try:
+        async with asyncio.timeout(left):
+            await effect.undo(act, value)
+    except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
+        return described(error)
+    await hold.deliver(host.keyring.signed(intent._replace(stage=Stage.DONE)), receipt._replace(stage=Stage.UNDONE))
+    return ""
+
+
+async def _of_children(hold: Hold, record_id: str) -> list[Receipt]:
+    """The receipts of all descendants, the deepest first."""
+    found: list[Receipt] = []
+    for child in await hold.host.ledger.find(Query(parent_id=record_id, limit=100_000)):
+        if child.fanouts:
+            found += await _of_children(hold, child.record_id)
+        if child.log_seq:
+            found += reversed(await hold.host.ledger.receipts(record_ids=[child.record_id]))
+    return found

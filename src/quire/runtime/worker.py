@@ -1,0 +1,435 @@
+"""A worker: claims due records, runs their steps side by side, settles them; beats for its lease meanwhile.
+
+A worker process is a fresh random incarnation (its id). If its lease runs out, the ledger closes it: what it holds is
+given to others, and it starts again under a new id. Its ``run`` ends when it is told to stop, when its time budget
+ends, or, if asked, when nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
+from quire.errors import LedgerUnavailable, QuireError, WorkerClosed
+from quire.ledger.base import Ledger
+from quire.machine.effect import Act, Effect, longest_timeout
+from quire.machine.outcome import Broke, Stopped, Tried, Yielded
+from quire.machine.workflow import Registry, Step, Workflow
+from quire.model.change import Applied, Change, Claim, Holding, Slot, Verdict
+from quire.model.codec import dump, parse
+from quire.model.receipt import Keyring
+from quire.model.record import UNDO, Record, Status
+from quire.model.side import Worker as WorkerRow
+from quire.runtime import process, schedule, undo
+from quire.runtime.committer import Committer
+from quire.runtime.hold import Hold
+from quire.runtime.run import Run
+
+log = logging.getLogger("quire.worker")
+
+#: A worker stays on a record for at most so many steps, or so long, before others get their turn.
+KEEP_STEPS = 20
+KEEP_SECONDS = 30.0
+#: At the end of its budget a worker needs this long to give back what it holds.
+FAREWELL_SECONDS = 0.5
+
+
+class Worker:
+    """Runs records of the workflows in its registry. Implements ``host.Host``."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        registry: Registry,
+        *,
+        deps: Any = None,
+        keyring: Keyring,
+        clock: Clock = SYSTEM,
+        concurrency: int = 100,
+        lease: Span | None = None,
+        label: str = "",
+        public_url: str = "",
+    ) -> None:
+        self.ledger = ledger
+        self.registry = registry
+        self.deps = deps
+        self.keyring = keyring
+        self.clock = clock
+        self.concurrency = concurrency
+        self.label = label or f"{os.getpid()}"
+        self.public_url = public_url
+        self.lease = seconds(lease) if lease is not None else ledger.traits.lease_seconds
+        self.lease = max(self.lease, 1.6 * longest_timeout()) if lease is None else self.lease
+        self.committer = Committer(ledger, clock)
+        self.threads = ThreadPoolExecutor(min(32, max(4, concurrency)), "quire-step")
+        self.budget_end: float | None = None
+        self._budget = 0.0
+        self.holds: dict[str, Hold] = {}
+        #: Called with every record that this worker has settled, as it is then.
+        self.watchers: list[Callable[[Record], None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._claims: set[str] = set()
+        self._nudge = asyncio.Event()
+        self._stopping = False
+        self._left_priority: int | None = None
+        self._new_incarnation()
+
+    # -- host.Host ---------------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return self.clock.boottime() + self._offset
+
+    def submit(self, change: Change) -> asyncio.Future[Verdict]:
+        return self.committer.submit(change)
+
+    def time_for(self, span: float) -> float:
+        if self.budget_end is None:
+            return span
+        left = self.budget_end - self.now()
+        # With most of its time ahead a worker acts with what it has: otherwise a short budget would never act at all.
+        if left >= span or left > self._budget / 2:
+            return min(left, span)
+        self._stopping = True
+        self._nudge.set()
+        return 0.0
+
+    async def lease_until(self, span: float) -> float:
+        if self.clock.boottime() + span > self._lease_end:
+            await self._beat()
+        return min(self.clock.boottime() + span, self._lease_end)
+
+    async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
+        return await (effect.act(*args, **kwargs) if effect.bare else effect.act(act, *args, **kwargs))
+
+    async def probe(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
+        assert effect.probe is not None
+        return await effect.probe(act, *args, **kwargs)
+
+    def known_dead(self, worker: WorkerRow) -> bool:
+        return process.known_dead(worker)
+
+    def swallowed(self, record: Record) -> None:
+        log.warning("a step of %r went on after it was cancelled: its code swallows the cancellation", record.record_id)
+
+    def may_keep(self, record: Record, steps: int, since: float) -> bool:
+        if self._stopping or steps >= KEEP_STEPS or self.clock.boottime() - since > KEEP_SECONDS:
+            return False
+        if self.budget_end is not None and self.now() >= self.budget_end:
+            return False
+        return self._left_priority is None or record.priority >= self._left_priority
+
+    # -- the lease ---------------------------------------------------------------------------------------------
+
+    def _new_incarnation(self) -> None:
+        self.worker_id = new_id("w_")
+        self._offset = self.clock.now() - self.clock.boottime()
+        self._lease_end = self.clock.boottime()
+
+    def _row(self) -> WorkerRow:
+        knows = dump([[slot.workflow, slot.step] for slot in self.registry.slots()])
+        return WorkerRow(
+            worker_id=self.worker_id,
+            label=self.label,
+            host=process.host(),
+            boot_id=process.identity(),
+            pid=os.getpid(),
+            started_at=0.0,
+            expires_at=0.0,
+            lease_seconds=self.lease,
+            closed=None,
+            knows=knows,
+        )
+
+    async def _beat(self) -> None:
+        """Renew the lease, counted from before the beat was sent, and agree on what this worker holds."""
+        sent = self.clock.boottime()
+        held = {record_id: hold.record.version for record_id, hold in self.holds.items()}
+        beaten = await self.ledger.beat(self._row(), Holding(held, tuple(self._claims)))
+        self._lease_end = max(self._lease_end, sent + self.lease)
+        self._offset = beaten.now - self.clock.boottime()
+        for record_id in beaten.lost:
+            hold = self.holds.get(record_id)
+            if hold is not None and hold.record.version == held[record_id] and hold.record.status is Status.RUNNING:
+                hold.lose()
+        for record_id in beaten.cancelled:
+            hold = self.holds.get(record_id)
+            if hold is not None:
+                hold.halt(Stopped("it was cancelled, or halted"))
+
+    async def _beating(self) -> None:
+        """The heart: beats a few times a lease; ends runs past their end; gives up when the lease is in danger."""
+        while True:
+            rest = min(self.lease / 4, self.ledger.traits.poll_seconds * 3)
+            await self.clock.sleep(rest)
+            try:
+                await self._beat()
+            except WorkerClosed:
+                self._die("its lease ran out")
+            except LedgerUnavailable as error:
+                log.warning("beat of %s failed: %s", self.worker_id, error)
+                if self.clock.boottime() > self._lease_end - self.lease / 3:
+                    self._die("its lease cannot be renewed")
+
+    def _die(self, why: str) -> None:
+        """This incarnation is over: others have its records, or soon will."""
+        log.warning("worker %s stops its runs: %s", self.worker_id, why)
+        for hold in list(self.holds.values()):
+            hold.lose()
+        self._new_incarnation()
+
+    async def _minding(self) -> None:
+        """Ends runs that are past their hard end."""
+        while True:
+            ends = [hold.record.run_until for hold in self.holds.values() if hold.record.run_until is not None]
+            rest = min([end - self.now() for end in ends], default=1.0)
+            await self.clock.sleep(min(max(rest, 0.05), 1.0))
+            for hold in list(self.holds.values()):
+                end = hold.record.run_until
+                if end is not None and self.now() >= end and hold.record.status is Status.RUNNING:
+                    hold.halt(_late(hold))
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    async def run(self, *, budget: Span | None = None, until_idle: bool = False) -> None:
+        """Work until told to stop; or until the budget ends; or until nothing is due and nothing runs."""
+        self._stopping = False
+        if budget is not None:
+            self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
+            self.budget_end = self.now() + self._budget
+        await self._patiently(self._beat)
+        await self._patiently(self.look_after)
+        keepers = [asyncio.ensure_future(work) for work in (self._beating(), self._minding(), self._housekeeping())]
+        try:
+            await self._dispatch(until_idle)
+        finally:
+            self._stopping = True
+            for keeper in keepers[1:]:
+                keeper.cancel()
+            await self._wind_up()
+            keepers[0].cancel()
+            await asyncio.gather(*keepers, return_exceptions=True)
+            await self.committer.close()
+            try:
+                await self.ledger.farewell(self.worker_id)
+            except LedgerUnavailable as error:
+                log.warning("farewell of %s failed: %s", self.worker_id, error)
+            self.budget_end = None
+            self._new_incarnation()
+
+    def stop(self) -> None:
+        """Claim nothing more; what runs may finish within the grace period of ``run``'s end."""
+        self._stopping = True
+        self._nudge.set()
+
+    #: How long running steps may go on after ``stop`` before they are asked to yield.
+    grace: float = 10.0
+
+    async def _wind_up(self) -> None:
+        if self._tasks and self.budget_end is None and self.grace > 0:
+            await asyncio.wait(self._tasks, timeout=self.grace)
+        for hold in list(self.holds.values()):
+            hold.halt(Yielded("the worker ends"))
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        self.threads = ThreadPoolExecutor(min(32, max(4, self.concurrency)), "quire-step")
+
+    async def _patiently(self, work: Callable[[], Any]) -> Any:
+        pause = 0.05
+        while True:
+            try:
+                return await work()
+            except WorkerClosed:
+                self._die("its lease ran out")
+            except LedgerUnavailable as error:
+                if self._stopping or pause > 30:
+                    raise
+                log.warning("%s; trying again", error)
+                await self.clock.sleep(pause)
+                pause *= 2
+
+    async def _dispatch(self, until_idle: bool) -> None:
+        slots = self.registry.slots()
+        turn = 0
+        while not self._stopping:
+            if self.budget_end is not None and self.now() >= self.budget_end:
+                return
+            free = self.concurrency - len(self._tasks)
+            claimed = None
+            if free > 0:
+                self._nudge.clear()
+                turn += 1
+                shift = turn % max(1, len(slots))
+                claimed = await self._claim([*slots[shift:], *slots[:shift]], free)
+                for record in claimed.records:
+                    self._begin(record)
+                self._left_priority = claimed.left_priority
+                if len(claimed.records) == free and free > 1:
+                    continue
+            if claimed is not None and not claimed.records and not self._tasks and until_idle:
+                due = claimed.next_due_at
+                if due is None or due > self.now():
+                    return
+            await self._rest(claimed.next_due_at if claimed is not None else None, full=free <= 0)
+
+    async def _rest(self, next_due: float | None, *, full: bool) -> None:
+        """Until a run ends, something may have become due, or the next look is due anyway."""
+        if self._nudge.is_set() and not full:
+            return
+        span = self.ledger.traits.poll_seconds
+        if next_due is not None and next_due > self.now():
+            span = min(span, next_due - self.now())
+        if self.budget_end is not None:
+            span = min(span, max(0.0, self.budget_end - self.now()))
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._nudge.wait())]
+        if full:
+            waits.append(asyncio.ensure_future(self.clock.sleep(span)))
+            self._nudge.clear()
+        else:
+            waits.append(asyncio.ensure_future(self.ledger.wait_for_work(span)))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _claim(self, slots: Sequence[Slot], limit: int) -> Any:
+        if self._lease_end <= self.clock.boottime():
+            await self._patiently(self._beat)  # a new incarnation is unknown to the ledger until its first beat
+        claim = Claim(next_id(), self.worker_id, tuple(slots), limit)
+        self._claims.add(claim.claim_id)
+        sent = self.clock.boottime()
+        pause = 0.05
+        try:
+            while True:
+                try:
+                    claimed = await self.ledger.claim(claim)
+                    self._offset = claimed.now - self.clock.boottime() if claimed.now else self._offset
+                    return claimed
+                except LedgerUnavailable as error:
+                    if self._stopping or self.clock.boottime() - sent > 60:
+                        raise
+                    log.warning("%s; claiming again", error)
+                    claim = claim._replace(again=True)
+                    await self.clock.sleep(pause * random.uniform(0.5, 1.5))
+                    pause = min(5.0, pause * 2)
+        finally:
+            self._claims.discard(claim.claim_id)
+
+    def _begin(self, record: Record) -> None:
+        task = asyncio.ensure_future(self._hold(record))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._nudge.set()
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            log.error("a run ended badly: %s", error, exc_info=error)
+
+    async def _hold(self, record: Record) -> None:
+        """One worker's hold on a record: pass after pass while the ledger lets it stay."""
+        since, steps = self.clock.boottime(), 0
+        while True:
+            workflow = self.registry.get(record.workflow)
+            step = workflow.find(record.step) if workflow is not None else None
+            if workflow is None or (step is None and record.step != UNDO):
+                return  # not claimed for these; the next beat gives it back
+            receipts = await self._receipts(record)
+            steps += 1
+            try:
+                hold = self._held(record, workflow, step, receipts)
+            except QuireError as error:
+                await self._unreadable(record, workflow, step, error)
+                return
+            hold.keeps = self.may_keep(record, steps, since)
+            self.holds[record.record_id] = hold
+            try:
+                verdict = await (hold.perform() if step is not None else undo.perform(hold))
+            finally:
+                self.holds.pop(record.record_id, None)
+            if not isinstance(verdict, Applied):
+                return
+            record = verdict.record
+            for watcher in self.watchers:
+                watcher(record)
+            if record.status is not Status.RUNNING or record.worker != self.worker_id:
+                return
+
+    async def _receipts(self, record: Record) -> Sequence[Any]:
+        if record.facts == 0 and record.step != UNDO:
+            return ()
+        found = await self.ledger.receipts(record_ids=[record.record_id])
+        if record.step == UNDO:
+            return found
+        return [receipt for receipt in found if receipt.step == record.step and receipt.visit == record.visit]
+
+    def _held(
+        self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, receipts: Sequence[Any]
+    ) -> Hold:
+        record = _migrated(record, workflow)
+        hold = Hold(self, record, workflow, step or _UNDO_STEP, receipts)
+        Run(hold)
+        return hold
+
+    async def _unreadable(
+        self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, error: QuireError
+    ) -> None:
+        """The record's data does not fit the code: it errs, with the reason, and nothing is lost."""
+        from quire.machine import transition
+
+        made = transition.settle(record, Broke(str(error)), self.now())
+        change = Change(next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines)
+        await self.submit(change)
+
+    # -- housekeeping ------------------------------------------------------------------------------------------
+
+    async def _housekeeping(self) -> None:
+        """Takeovers, sweeps, schedules: the periodic look that is the guarantee behind all hints."""
+        more = False
+        while True:
+            await self.clock.sleep(0.05 if more else self.ledger.traits.poll_seconds * random.uniform(0.8, 1.0))
+            try:
+                more = await self.look_after()
+            except LedgerUnavailable as error:
+                log.warning("housekeeping failed: %s", error)
+                more = False
+
+    async def look_after(self) -> bool:
+        """One look: take over from the dead, sweep, start what is scheduled. True: there is more to sweep."""
+        recovered = await self.ledger.recover()
+        # Workers of this machine whose process is gone need not be waited for.
+        dead = [row.worker_id for row in recovered.open if row.worker_id != self.worker_id and self.known_dead(row)]
+        if dead:
+            recovered = await self.ledger.recover(dead=dead)
+        if recovered.records or recovered.workers:
+            self._nudge.set()
+        await schedule.start_due(self.ledger, self.registry, self.now())
+        return recovered.more
+
+
+_UNDO_STEP = Step(name=UNDO, fn=None, then=(), retry=undo.RETRY, timeout=3600.0)
+
+
+def _late(hold: Hold) -> Tried | Broke:
+    text = f"step {hold.step.name!r} took longer than its timeout of {hold.step.timeout:g} s"
+    delay = hold.step.retry.delay(hold.record.attempt + 1, TimeoutError(text))
+    return Broke(text) if delay is None else Tried(text, delay)
+
+
+def _migrated(record: Record, workflow: Workflow[Any, Any, Any]) -> Record:
+    """Data of a record that started under an older version, converted by the workflow's migrations at a step's top."""
+    if record.code_version >= workflow.version or not workflow.migrations or record.facts or record.entry is not None:
+        return record
+    version, data = record.code_version, parse(record.data)
+    while version in workflow.migrations and version < workflow.version:
+        data = workflow.migrations[version](data)
+        version += 1
+    return record._replace(data=dump(data), code_version=version)

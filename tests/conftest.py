@@ -1,0 +1,148 @@
+"""What every test has: async tests, a PostgreSQL server, a browser, and a check that nothing is left running."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from quire.testing.postgres import PostgresServer, PostgresUnavailable
+
+# A busy machine is no reason to fail: how long one example takes is not what these tests are about.
+settings.register_profile("quire", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("quire")
+
+#: How long a thread or process that is on its way out may take to get there.
+GRACE_SECONDS = 2.0
+
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def missing(reason: str) -> NoReturn:
+    """What a test needs is not on this machine: a failure in CI, a skip elsewhere."""
+    if IN_CI:
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+# --- async tests -----------------------------------------------------------------------------------------------------
+
+
+def _loop_is_running() -> bool:
+    """Whether this thread is taken: the synchronous Playwright leaves its own loop running in it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _in_a_loop(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        if not _loop_is_running():
+            asyncio.run(function(*args, **kwargs))
+            return
+        with ThreadPoolExecutor(1) as other_thread:
+            other_thread.submit(lambda: asyncio.run(function(*args, **kwargs))).result()
+
+    return run
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Give each ``async def`` test an event loop of its own; fixtures are ordinary functions."""
+    given = getattr(pyfuncitem.obj, "hypothesis", None)
+    if given is not None and inspect.iscoroutinefunction(given.inner_test):
+        given.inner_test = _in_a_loop(given.inner_test)
+    elif inspect.iscoroutinefunction(pyfuncitem.obj):
+        pyfuncitem.obj = _in_a_loop(pyfuncitem.obj)
+
+
+# --- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for each test process."""
+    try:
+        server = PostgresServer().start()
+    except PostgresUnavailable as error:
+        missing(str(error))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """An empty database for this test alone."""
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)
+
+
+# --- browser ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    """Playwright's ``browser`` and ``page`` fixtures drive the system's Chromium, which talks to nobody else."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        missing("There is no Chromium on this machine: install the package chromium to run the browser tests.")
+    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"]
+    as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return {"executable_path": chromium, "args": ["--disable-gpu", "--no-first-run", *quiet, *as_root]}
+
+
+# --- leaks -----------------------------------------------------------------------------------------------------------
+
+
+def _children() -> dict[int, str]:
+    """Live child processes with their command lines; none where the system does not tell (other than Linux)."""
+    found: dict[int, str] = {}
+    if sys.platform != "linux":
+        return found
+    for listing in Path("/proc/self/task").glob("*/children"):
+        try:
+            pids = listing.read_text().split()
+        except OSError:  # the thread has ended meanwhile
+            continue
+        for pid in pids:
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            # A process that has ended but is not collected has no command line; multiprocessing keeps its helpers.
+            if command and "multiprocessing." not in command:
+                found[int(pid)] = command
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """Fail a test after which a thread or a child process goes on."""
+    threads_before, children_before = set(threading.enumerate()), set(_children())
+
+    yield
+
+    for thread in set(threading.enumerate()) - threads_before:
+        thread.join(GRACE_SECONDS)
+    threads = [thread.name for thread in threading.enumerate() if thread not in threads_before]
+    children = {pid: command for pid, command in _children().items() if pid not in children_before}
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+    if threads or children:
+        pytest.fail(f"left running: threads {threads}, processes {list(children.values())}", pytrace=False)

@@ -1,0 +1,97 @@
+"""One ``ledger`` fixture for all stores: empty, not open yet, told the time by ``clock``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from quire.ledger.base import Ledger
+from quire.ledger.memory import MemoryLedger
+from quire.ledger.sqlite import SqliteLedger
+from quire.testing import ToldClock
+from quire.testing.postgres import PostgresServer
+
+# So that a failure of the suite tells what was found.
+pytest.register_assert_rewrite("quire.testing.conformance")
+
+STORES = ["memory", "sqlite", "postgres"]
+
+MakeLedger = Callable[[], Ledger]
+EmptiedDatabase = Callable[[], str]
+
+
+@pytest.fixture
+def clock() -> ToldClock:
+    return ToldClock()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def server_before_tests(request: pytest.FixtureRequest) -> None:
+    """Start the server, if it is needed, before the first test: nothing that a test starts may outlive it."""
+    if any("postgres" in item.nodeid and "ledger" in item.nodeid for item in request.session.items):
+        with suppress(pytest.skip.Exception, pytest.fail.Exception):  # told by the tests that need it
+            request.getfixturevalue("postgres_server")
+
+
+@pytest.fixture(scope="session")
+def emptied_database(postgres_server: PostgresServer) -> Iterator[EmptiedDatabase]:
+    """One database for each test process, emptied for each test: to make one takes longer than most tests."""
+    url = postgres_server.create_database()
+    tables = "SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'quire' AND relname <> 'ledger'"
+    with psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s") as connection:
+
+        def emptied() -> str:
+            names = [name for (name,) in connection.execute(tables)]
+            for name in names:
+                connection.execute(sql.SQL("DELETE FROM quire.{}").format(sql.Identifier(name)))
+            if names:
+                connection.execute("UPDATE quire.ledger SET epoch = 1, sealed = ''")
+            return url
+
+        yield emptied
+    postgres_server.drop_database(url)
+
+
+def postgres_ledgers(url: str, clock: ToldClock) -> MakeLedger:
+    from quire.ledger.postgres import PostgresLedger
+
+    return lambda: PostgresLedger(url, clock)
+
+
+@pytest.fixture(params=STORES)
+def make_ledger(request: pytest.FixtureRequest, tmp_path: Path, clock: ToldClock) -> MakeLedger:
+    """Each call gives another instance, all on one store."""
+    match request.param:
+        case "memory":
+            return lambda: MemoryLedger(clock)
+        case "sqlite":
+            return lambda: SqliteLedger(tmp_path / "quire.db", clock)
+        case _:
+            emptied: EmptiedDatabase = request.getfixturevalue("emptied_database")
+            return postgres_ledgers(emptied(), clock)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make_on_new_store(request: pytest.FixtureRequest, tmp_path: Path, clock: ToldClock) -> MakeLedger:
+    """As ``make_ledger``, on a store that nobody has opened yet."""
+    if request.param == "sqlite":
+        return lambda: SqliteLedger(tmp_path / "new" / "quire.db", clock)
+    return postgres_ledgers(request.getfixturevalue("postgres_url"), clock)
+
+
+@pytest.fixture
+def ledger(make_ledger: MakeLedger) -> Ledger:
+    return make_ledger()
+
+
+@pytest.fixture
+def twin(ledger: Ledger, make_ledger: MakeLedger) -> Ledger:
+    """A second process on the same store."""
+    if not ledger.traits.shared:
+        pytest.skip("this store lives within one process")
+    return make_ledger()

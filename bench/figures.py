@@ -1,0 +1,170 @@
+"""From raw figures to the numbers that are shown: one or more named values for each run, then medians and spread."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    key: str
+    workload: str
+    title: str
+    unit: str
+    higher_is_better: bool
+    digits: int = 0
+
+
+MORE, LESS = True, False
+
+
+def _metric(key: str, title: str, unit: str, higher_is_better: bool, digits: int = 0) -> Metric:
+    workload = key.partition("_")[0].upper()
+    return Metric(key=key, workload=workload, title=title, unit=unit, higher_is_better=higher_is_better, digits=digits)
+
+
+METRICS = [
+    _metric("w1_drain", "drain", "records/s", MORE),
+    _metric("w1_enqueue", "enqueue", "records/s", MORE),
+    _metric("w2_steps", "durable steps", "steps/s", MORE),
+    _metric("w3_p50", "p50", "ms", LESS, 2),
+    _metric("w3_p99", "p99", "ms", LESS, 2),
+    _metric("w3_queue_p50", "p50 through the queue", "ms", LESS, 2),
+    _metric("w4_seconds", "map and reduce", "s", LESS, 3),
+    _metric("w5_seconds", "total", "s", LESS, 3),
+    _metric("w5_over", "over the ideal", "%", LESS, 1),
+    _metric("w6_200k", "drain at 200,000, against empty", "x", MORE, 2),
+    _metric("w6_1m", "drain at 1,000,000, against empty", "x", MORE, 2),
+    _metric("w6_quick", "drain on the filled ledger, against empty", "x", MORE, 2),
+    _metric("w7_statements", "statements", "a minute", LESS),
+    _metric("w7_cpu", "CPU", "s a minute", LESS, 2),
+    _metric("w7_wake", "woken, p50", "ms", LESS, 1),
+    _metric("w7_rss", "resident", "MB", LESS),
+    _metric("w7_import", "import", "ms", LESS),
+    _metric("w7_size", "installed, without bytecode", "MB", LESS, 1),
+    _metric("w8_seconds", "restart to all done", "s", LESS, 2),
+    _metric("w8_duplicates", "duplicates", "", LESS),
+    _metric("w8_lost", "lost", "", LESS),
+    _metric("w9_1", "1 process", "records/s", MORE),
+    _metric("w9_2", "2 processes", "records/s", MORE),
+    _metric("w9_4", "4 processes", "records/s", MORE),
+    _metric("w10_mb", "stored", "MB", LESS, 2),
+    _metric("w10_growth", "bytes when turns double", "x", LESS, 2),
+    _metric("w11_growth", "growth", "kB per 1,000 transitions", LESS, 2),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    median: float
+    low: float
+    high: float
+    #: How many repetitions stand behind it, and whether none of them was undisturbed.
+    count: int
+    noisy: bool
+
+
+def values(run: dict[str, Any]) -> dict[str, float]:
+    """The named values of one run."""
+    found = run.get("figures")
+    if not found:
+        return {}
+    extract = EXTRACT.get(run["workload"])
+    return extract(found) if extract else {}
+
+
+def _w1(found: dict[str, Any]) -> dict[str, float]:
+    drained = {"w1_drain": found["n"] / found["drain_seconds"]}
+    if found.get("enqueue_seconds"):
+        drained["w1_enqueue"] = found["n"] / found["enqueue_seconds"]
+    return drained
+
+
+def _w3(found: dict[str, Any]) -> dict[str, float]:
+    result = {"w3_p50": quantile(found["latencies_ms"], 0.5), "w3_p99": quantile(found["latencies_ms"], 0.99)}
+    if found.get("queue_latencies_ms"):
+        result["w3_queue_p50"] = quantile(found["queue_latencies_ms"], 0.5)
+    return result
+
+
+def _w5(found: dict[str, Any]) -> dict[str, float]:
+    return {"w5_seconds": found["seconds"], "w5_over": (found["seconds"] / found["ideal"] - 1) * 100}
+
+
+def _w6(found: dict[str, Any]) -> dict[str, float]:
+    rates = {point["finished"]: point["n"] / point["drain_seconds"] for point in found["points"]}
+    names = {200_000: "w6_200k", 1_000_000: "w6_1m"}
+    return {names.get(finished, "w6_quick"): rate / rates[0] for finished, rate in rates.items() if finished}
+
+
+def _w7(found: dict[str, Any]) -> dict[str, float]:
+    names = {
+        "statements_per_minute": "w7_statements", "cpu_seconds_per_minute": "w7_cpu", "resident_mb": "w7_rss",
+        "import_ms": "w7_import", "installed_mb": "w7_size",
+    }  # fmt: skip
+    result = {names[key]: float(value) for key, value in found.items() if key in names}
+    if found.get("wake_ms"):
+        result["w7_wake"] = quantile(found["wake_ms"], 0.5)
+    return result
+
+
+def _w8(found: dict[str, Any]) -> dict[str, float]:
+    result = {"w8_duplicates": float(found["duplicates"]), "w8_lost": float(found["lost"])}
+    # A peer that never finishes has no time; its losses are the figure.
+    return result if "failure" in found else {"w8_seconds": found["seconds"], **result}
+
+
+def _w9(found: dict[str, Any]) -> dict[str, float]:
+    return {f"w9_{point['processes']}": point["n"] / point["seconds"] for point in found["points"]}
+
+
+def _w10(found: dict[str, Any]) -> dict[str, float]:
+    *_, half, full = found["points"]
+    return {"w10_mb": full["bytes"] / 1e6, "w10_growth": full["bytes"] / max(half["bytes"], 1)}
+
+
+def _w11(found: dict[str, Any]) -> dict[str, float]:
+    """Growth over the second half: the first half fills caches."""
+    samples = found["samples"]
+    late = samples[len(samples) // 2 :] if len(samples) > 3 else samples
+    span = late[-1][0] - late[0][0]
+    return {"w11_growth": (late[-1][1] - late[0][1]) / span * 1000} if span else {}
+
+
+EXTRACT = {
+    "W1": _w1,
+    "W2": lambda found: {"w2_steps": found["steps"] / found["seconds"]},
+    "W3": _w3,
+    "W4": lambda found: {"w4_seconds": found["seconds"]},
+    "W5": _w5,
+    "W6": _w6,
+    "W7": _w7,
+    "W8": _w8,
+    "W9": _w9,
+    "W10": _w10,
+    "W11": _w11,
+}
+
+
+def quantile(numbers: Iterable[float], part: float) -> float:
+    ordered = sorted(numbers)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def summarise(results: dict[str, Any]) -> dict[str, dict[str, Summary]]:
+    """metric key -> peer -> summary. Disturbed repetitions are left out wherever an undisturbed one exists."""
+    gathered: dict[str, dict[str, list[tuple[float, bool]]]] = {}
+    for run in results["runs"]:
+        noisy = bool(run["noise"]["noisy"])
+        for key, value in values(run).items():
+            gathered.setdefault(key, {}).setdefault(run["peer"], []).append((value, noisy))
+    return {key: {peer: _summary(entries) for peer, entries in by_peer.items()} for key, by_peer in gathered.items()}
+
+
+def _summary(entries: list[tuple[float, bool]]) -> Summary:
+    clean = [value for value, noisy in entries if not noisy]
+    used = clean or [value for value, _ in entries]
+    return Summary(median=statistics.median(used), low=min(used), high=max(used), count=len(used), noisy=not clean)

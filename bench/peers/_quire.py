@@ -1,0 +1,353 @@
+"""Quire, the same adapter for both of its stores.
+
+Settings: the defaults of the engine, but for the effect of W8 (timeout 5 s and settle 1 s, not 30 s and 60 s: they
+bound how long a doubtful act waits). One client and one worker in the process. W2 is a declared machine of ten steps,
+W4 a ``run.map`` over child records, W5 a workflow with a cap. The steps of W8 act through an effect whose probe looks
+into the journal, so that an act that happened is found and not repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from _adapter import (
+    Adapter,
+    Answer,
+    Journal,
+    Tally,
+    expect_equal,
+    poll_until_async,
+    sqlite_bytes,
+    stopwatch,
+    text_of,
+    versions,
+)
+
+import quire
+from quire import Act, Client, NotDone, Record, Run, Status, Workflow, effect
+
+AT_ONCE = 100
+OPEN = [status for status in Status if status not in (Status.DONE, Status.ERROR, Status.CANCELLED)]
+#: What fills the ledger for W6 is started in parts of this size.
+PART = 20_000
+bodies = Tally()
+#: Records whose end this worker has committed.
+ends = Tally()
+journal: Journal | None = None
+journal_path = ""
+Data = dict[str, Any]
+
+
+def line(name: str, steps: int) -> Workflow[Data, int, None]:
+    """A machine of that many no-op steps, one after the other."""
+    made: Workflow[Data, int, None] = Workflow(name, result=int)
+
+    async def quiet(run: Run[Data, None]) -> None:
+        return None
+
+    async def last(run: Run[Data, None]) -> int:
+        bodies.hit()
+        return int(run.data["number"])
+
+    for step in range(steps - 1):
+        following = f"s{step + 1}"
+        quiet_step: Any = _renamed(quiet, f"s{step}")
+        made.step(then=following)(quiet_step)
+    made.step(_renamed(last, f"s{steps - 1}"))
+    return made
+
+
+def _renamed(function: Any, name: str) -> Any:
+    async def step(run: Any) -> Any:
+        return await function(run)
+
+    step.__name__ = step.__qualname__ = name
+    step.__annotations__ = dict(function.__annotations__)
+    return step
+
+
+one = line("one", 1)
+child: Workflow[Data, int, None] = Workflow("child", result=int)
+parent: Workflow[Data, int, None] = Workflow("parent", result=int)
+capped: Workflow[Data, int, None] = Workflow("capped", result=int, cap=5)
+conversation: Workflow[Data, int, None] = Workflow("conversation", result=int)
+
+
+@child.step
+async def add(run: Run[Data, None]) -> int:
+    return int(run.data["number"])
+
+
+@parent.step
+async def gather(run: Run[Data, None]) -> int:
+    return sum(await run.map(child, [{"number": number} for number in range(run.data["children"])]))
+
+
+@capped.step
+async def nap(run: Run[Data, None]) -> int:
+    await asyncio.sleep(run.data["seconds"])
+    bodies.hit()
+    return 1
+
+
+def speak(size: int, turn: int) -> str:
+    return text_of(size, turn)
+
+
+@conversation.step
+async def talk(run: Run[Data, None]) -> int:
+    total = 0
+    for turn in range(run.data["turns"]):
+        total += len(await run.call(speak, run.data["size"], turn))
+    return total
+
+
+async def written(act: Act[None], record: int, step: int, seconds: float) -> int | NotDone:
+    lines = await asyncio.to_thread(Path(journal_path).read_text)
+    return step if f"{record} {step}" in lines.splitlines() else NotDone()
+
+
+@effect(probe=written, timeout="5s", settle="1s")
+async def write_down(act: Act[None], record: int, step: int, seconds: float) -> int:
+    await asyncio.sleep(seconds)
+    assert journal is not None
+    journal.act(record, step)
+    return step
+
+
+def journey(steps: int) -> Workflow[Data, None, None]:
+    made: Workflow[Data, None, None] = Workflow("journey")
+
+    def declare(step: int) -> Any:
+        async def travel(run: Run[Data, None]) -> None:
+            await run.once(write_down, run.data["record"], step, run.data["seconds"])
+
+        return _renamed(travel, f"s{step}")
+
+    for step in range(steps - 1):
+        made.step(then=f"s{step + 1}")(declare(step))
+    made.step(declare(steps - 1))
+    return made
+
+
+class QuireAdapter(Adapter):
+    round = (300, 10)
+
+    async def setup(self, url: str, directory: str) -> Answer:
+        self.url = url
+        self.directory = directory
+        self.on_postgres = url.startswith("postgresql")
+        self.lines: dict[int, Workflow[Data, int, None]] = {}
+        self.ended: dict[str, asyncio.Future[None]] = {}
+        self.running: asyncio.Task[None] | None = None
+        self.worker: Any = None
+        self.client = await self.opened()
+        worker = self.client.worker()
+        return {
+            "settings": {
+                "at once": AT_ONCE,
+                "effect of W8": "timeout 5 s, settle 1 s (defaults 30 s and 60 s), with a probe",
+                "lease_seconds": worker.lease,
+                "poll_seconds": self.client.ledger.traits.poll_seconds,
+                "durability": "synchronous_commit=on" if self.on_postgres else "WAL, synchronous=FULL",
+            },
+            "versions": versions("quire"),
+        }
+
+    async def opened(self) -> Client:
+        """A client that knows ten-step and five-step machines; those that differ are added when they are asked for."""
+        self.lines = {10: line("line-10", 10)}
+        self.journey = journey(5)
+        workflows = [one, child, parent, capped, conversation, self.journey, *self.lines.values()]
+        return await quire.aopen(self.url, workflows=workflows).__aenter__()
+
+    async def launch(self, concurrency: int = AT_ONCE) -> None:
+        self.worker = self.client.worker(concurrency=concurrency)
+        self.worker.watchers.append(self.watch)
+        self.running = asyncio.create_task(self.worker.run())
+
+    def watch(self, record: Record) -> None:
+        """Called with every record that the worker has settled, after the commit."""
+        if not record.ended:
+            return
+        ends.hit()
+        waiting = self.ended.get(record.record_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    async def land(self) -> None:
+        if self.running is not None:
+            self.worker.stop()
+            await self.running
+        self.running = self.worker = None
+
+    async def close(self) -> None:
+        await self.land()
+        await self.client.__aexit__(None, None, None)
+
+    async def done(self) -> int:
+        return sum(count.count for count in await self.client.counts() if count.status is Status.DONE)
+
+    async def await_all(self, every: float = 0.02) -> None:
+        """Until no record is open, whoever ended it."""
+
+        async def empty() -> bool:
+            return not await self.client.find(status=OPEN, limit=1)
+
+        await poll_until_async(empty, every=every)
+
+    async def w1(self, n: int) -> Answer:
+        await self.land()
+        bodies.expect(n)
+        ends.expect(n)
+        before = await self.done()
+        with stopwatch() as enqueued:
+            await self.client.start_many(one, ({"number": number} for number in range(n)))
+            enqueue_seconds = enqueued()
+        with stopwatch() as drained:
+            await self.launch()
+            await ends.wait_async()
+            drain_seconds = drained()
+        bodies.check()
+        expect_equal("records done", await self.done() - before, n)
+        return {"n": n, "enqueue_seconds": enqueue_seconds, "drain_seconds": drain_seconds}
+
+    async def w2(self, records: int, steps: int) -> Answer:
+        if self.running is None:
+            await self.launch()
+        bodies.expect(records)
+        ends.expect(records)
+        before = await self.done()
+        with stopwatch() as ran:
+            await self.client.start_many(self.lines[steps], ({"number": number} for number in range(records)))
+            await ends.wait_async()
+            seconds = ran()
+        bodies.check()
+        expect_equal("records done", await self.done() - before, records)
+        return {"steps": records * steps, "seconds": seconds}
+
+    async def w3(self, n: int, pause: float) -> Answer:
+        """Until the worker has committed the end; then, apart, until a client that waits for the result has it."""
+        if self.running is None:
+            await self.launch()
+            await asyncio.sleep(0.2)
+        committed, received = [], []
+        for number in range(n):
+            await asyncio.sleep(pause)
+            name = f"w3-{os.getpid()}-{time.monotonic_ns()}"
+            self.ended = {name: asyncio.get_running_loop().create_future()}
+            with stopwatch() as took:
+                await self.client.start(one, {"number": number}, id=name)
+                await self.ended[name]
+                committed.append(took() * 1000)
+            record = await self.client.get(name)
+            expect_equal("record", (str(record.status), record.result), ("DONE", str(number)))
+        for number in range(min(n, 50)):
+            await asyncio.sleep(pause)
+            with stopwatch() as took:
+                handle = await self.client.start(one, {"number": number})
+                expect_equal("result", await handle.result(timeout="1m"), number)
+                received.append(took() * 1000)
+        return {"latencies_ms": committed, "queue_latencies_ms": received}
+
+    async def w4(self, children: int) -> Answer:
+        if self.running is None:
+            await self.launch()
+        name = f"w4-{os.getpid()}-{time.monotonic_ns()}"
+        self.ended = {name: asyncio.get_running_loop().create_future()}
+        with stopwatch() as ran:
+            await self.client.start(parent, {"children": children}, id=name)
+            await self.ended[name]
+            seconds = ran()
+        expect_equal("sum", (await self.client.get(name)).result, str(children * (children - 1) // 2))
+        return {"children": children, "seconds": seconds}
+
+    async def w5(self, n: int, seconds: float, cap: int) -> Answer:
+        expect_equal("cap", cap, capped.cap)
+        if self.running is None:
+            await self.launch()
+            await asyncio.sleep(0.2)
+        bodies.expect(n)
+        ends.expect(n)
+        with stopwatch() as ran:
+            await self.client.start_many(capped, ({"seconds": seconds} for _ in range(n)))
+            await ends.wait_async()
+            total = ran()
+        bodies.check()
+        return {"seconds": total, "ideal": n * seconds / cap}
+
+    async def fill(self, n: int) -> Answer:
+        """Real records, run to their end: no rows are forged."""
+        if self.running is None:
+            await self.launch()
+        while (left := n - await self.done()) > 0:
+            many = min(left, PART)
+            ends.expect(many)
+            await self.client.start_many(one, ({"number": number} for number in range(many)))
+            await ends.wait_async()
+        return {"filled": await self.done()}
+
+    async def idle(self) -> Answer:
+        bodies.expect(10**9)
+        await self.launch()
+        return {"at": time.monotonic()}
+
+    async def poke(self) -> Answer:
+        at = time.monotonic()
+        await self.client.start(one, {"number": 1})
+        return {"at": at}
+
+    async def woken(self) -> Answer:
+        return {"at": list(bodies.times)}
+
+    async def crash(self, records: int, steps: int, step_seconds: float, concurrency: int, path: str) -> Answer:
+        self.keep_journal(path)
+        expect_equal("steps", steps, len(self.journey.steps))
+        items = ({"record": record, "seconds": step_seconds} for record in range(records))
+        await self.client.start_many(self.journey, items)
+        await self.launch(concurrency)
+        return {"started": True}
+
+    async def resume(self, records: int, steps: int, step_seconds: float, concurrency: int, path: str) -> Answer:
+        self.keep_journal(path)
+        await self.launch(concurrency)
+        await self.await_all()
+        expect_equal("records done", await self.done(), records)
+        return {"finished": records}
+
+    def keep_journal(self, path: str) -> None:
+        global journal, journal_path
+        journal, journal_path = Journal(path), path
+
+    async def enqueue(self, n: int) -> Answer:
+        await self.client.start_many(one, ({"number": number} for number in range(n)))
+        return {"n": n}
+
+    async def work(self) -> Answer:
+        bodies.expect(10**9)
+        at = time.monotonic()
+        await self.launch()
+        return {"at": at}
+
+    async def drained(self, n: int) -> Answer:
+        await self.await_all()
+        expect_equal("records done", await self.done(), n)
+        return {"at": time.monotonic()}
+
+    async def w10(self, turns: int, turn_bytes: int) -> Answer:
+        await self.launch()
+        before = self.size()
+        handle = await self.client.start(conversation, {"turns": turns, "size": turn_bytes})
+        expect_equal("characters", await handle.result(timeout="2m"), turns * turn_bytes)
+        return {"bytes": self.size() - before}
+
+    def size(self) -> int:
+        if not self.on_postgres:
+            return sqlite_bytes(os.path.join(self.directory, "ledger.db"))
+        import _postgres
+
+        return _postgres.size(self.url)

@@ -1,0 +1,7 @@
+"""LangGraph with its SQLite checkpointer."""
+
+from _adapter import serve
+from _langgraph import LangGraphAdapter
+
+if __name__ == "__main__":
+    serve(LangGraphAdapter())

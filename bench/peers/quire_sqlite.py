@@ -1,0 +1,7 @@
+"""Quire on SQLite."""
+
+from _adapter import serve
+from _quire import QuireAdapter
+
+if __name__ == "__main__":
+    serve(QuireAdapter())

@@ -1,0 +1,143 @@
+"""Drives one workload on one peer and returns the raw figures. Every measurement has a process and a store of its
+own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from plan import Workload
+from process import NotOffered, PeerFailed, PeerProcess
+from roster import Peer
+from session import Session
+
+Figures = dict[str, Any]
+
+
+def run(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    driver = DRIVERS.get(workload.name, one_call)
+    return driver(session, peer, workload, sizes)
+
+
+def one_call(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    """A warm-up that is thrown away, then the measured call, in one process."""
+    call = workload.name.lower()
+    with session.place(peer) as place, session.running(peer, place) as (process, about):
+        if workload.warm:
+            process.call(call, workload.timeout, **smaller(workload.warm, sizes))
+        return {**process.call(call, workload.timeout, **sizes), **about}
+
+
+def smaller(warm: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
+    return {name: min(value, sizes[name]) for name, value in warm.items()}
+
+
+def filled(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    """W6: the same drain on an empty ledger and on filled ones, in one process."""
+    points = []
+    with session.place(peer) as place, session.running(peer, place) as (process, about):
+        for fill in [0, *sizes["fills"]]:
+            if fill:
+                answer = process.call("fill", workload.timeout, n=fill)
+                if not fill * 0.99 <= answer["filled"] <= fill * 1.1 + 5000:
+                    raise PeerFailed(f"fill: {answer['filled']} finished records, {fill} asked for")
+            process.call("w1", workload.timeout, **workload.warm)
+            points.append({"finished": fill, **process.call("w1", workload.timeout, n=sizes["n"])})
+        return {"points": points, **about}
+
+
+def killed(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    """W8: SIGKILL when half of the steps have run; the clock runs from the start of the next process."""
+    total = sizes["records"] * sizes["steps"]
+    with session.place(peer) as place:
+        path = place.directory / "journal"
+        path.touch()
+        process = session.spawn(peer)
+        try:
+            about = process.call("setup", 120, url=place.url, directory=str(place.directory))
+            process.send("crash", path=str(path), **sizes)
+            wait_for_lines(process, path, total // 2, workload.timeout)
+        finally:
+            process.kill()
+        before = len(path.read_text().splitlines())
+        if before >= total:
+            raise PeerFailed(f"all {total} steps had run before the kill")
+        begin = time.monotonic()
+        process = session.spawn(peer)
+        try:
+            process.call("setup", 120, url=place.url, directory=str(place.directory))
+            failure = ""
+            try:
+                process.call("resume", workload.timeout, path=str(path), **sizes)
+            except PeerFailed as error:
+                failure = str(error)
+            seconds = time.monotonic() - begin
+        finally:
+            process.stop()
+        lines = path.read_text().splitlines()
+        return {
+            "seconds": seconds,
+            "steps_before_kill": before,
+            "duplicates": len(lines) - len(set(lines)),
+            "lost": total - len(set(lines)),
+            **({"failure": failure} if failure else {}),
+            **about,
+        }
+
+
+def wait_for_lines(process: PeerProcess, path: Path, count: int, timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    while path.read_bytes().count(b"\n") < count:
+        if time.monotonic() > deadline:
+            raise PeerFailed(f"fewer than {count} steps ran in {timeout:g} s")
+        refused = process.refusal()
+        if refused is not None:
+            raise refused
+        time.sleep(0.002)
+
+
+def many_processes(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    """W9: one client starts the records, then 1, 2 and 4 worker processes are let loose on them."""
+    if peer.store != "postgres":
+        raise NotOffered("measured on PostgreSQL only")
+    points = []
+    about: dict[str, object] = {}
+    for count in sizes["processes"]:
+        with session.place(peer) as place:
+            processes = [session.spawn(peer) for _ in range(count + 1)]
+            try:
+                for process in processes:
+                    about = process.call("setup", 120, url=place.url, directory=str(place.directory))
+                client, *workers = processes
+                client.call("enqueue", workload.timeout, n=sizes["n"])
+                for worker in workers:
+                    worker.send("work")
+                begin = min(worker.receive("work", 60)["at"] for worker in workers)
+                end = client.call("drained", workload.timeout, n=sizes["n"])["at"]
+            finally:
+                for process in processes:
+                    process.kill()
+            points.append({"processes": count, "n": sizes["n"], "seconds": end - begin})
+    return {"points": points, **about}
+
+
+def transcripts(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    """W10: bytes stored by transcripts of growing length, each in a store of its own."""
+    points = []
+    about: dict[str, object] = {}
+    for turns in sizes["turns"]:
+        with session.place(peer) as place, session.running(peer, place) as (process, said):
+            about = said
+            answer = process.call("w10", workload.timeout, turns=turns, turn_bytes=sizes["turn_bytes"])
+            points.append({"turns": turns, "payload": turns * sizes["turn_bytes"], **answer})
+    return {"points": points, **about}
+
+
+DRIVERS: dict[str, Callable[[Session, Peer, Workload, dict[str, Any]], Figures]] = {
+    "W6": filled,
+    "W8": killed,
+    "W9": many_processes,
+    "W10": transcripts,
+}

@@ -1,0 +1,126 @@
+"""``spreadsheets.batchUpdate``: the requests of a batch, applied in order to a fork, published whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from quire.testing.emulator import (
+    fieldmask,
+    requests_cells,
+    requests_dimension,
+    requests_metadata,
+    requests_named,
+    requests_object,
+    requests_range,
+    requests_sheet,
+    schema,
+)
+from quire.testing.emulator.book import Book
+from quire.testing.emulator.error import ApiError, Invalid, invalid
+from quire.testing.emulator.fieldmask import Mask
+from quire.testing.emulator.render import Reader
+from quire.testing.emulator.switch import Switches
+
+_PAIRS = (
+    ("startRowIndex", "endRowIndex"),
+    ("startColumnIndex", "endColumnIndex"),
+    ("startIndex", "endIndex"),
+)
+_INDEXES = {name for pair in _PAIRS for name in pair} | {"rowIndex", "columnIndex", "destinationIndex"}
+
+
+def _check_indexes(body: Any) -> None:
+    """Refuse ranges that begin before the grid or end before they begin; cells are not searched."""
+    if isinstance(body, list):
+        for item in body:
+            _check_indexes(item)
+    elif isinstance(body, dict):
+        for name in _INDEXES & body.keys():
+            if isinstance(body[name], int) and body[name] < 0:
+                raise Invalid(f"{name}[{body[name]}] must be >= 0.")
+        for start, end in _PAIRS:
+            if start in body and end in body and body[start] > body[end]:
+                raise Invalid(f"{end}[{body[end]}] must be >= {start}[{body[start]}].")
+        for name, item in body.items():
+            if name not in {"rows", "cell"}:
+                _check_indexes(item)
+
+
+Handler = Callable[["Batch", dict[str, Any]], dict[str, Any] | None]
+
+_HANDLERS: dict[str, Callable[..., dict[str, Any] | None]] = {
+    **requests_sheet.HANDLERS,
+    **requests_dimension.HANDLERS,
+    **requests_cells.HANDLERS,
+    **requests_range.HANDLERS,
+    **requests_named.HANDLERS,
+    **requests_object.HANDLERS,
+    **requests_metadata.HANDLERS,
+}
+
+
+@dataclass
+class Batch:
+    """A batch under way on a fork of a book."""
+
+    book: Book
+    now: Callable[[], datetime]
+    account: str = ""
+    switches: Switches = field(default_factory=Switches)
+    #: Names that are gone and still count as taken (the ghost of the fault list).
+    ghosts: set[str] = field(default_factory=set)
+    #: Names that this batch deleted; adding them again in the same batch is always allowed.
+    released: set[str] = field(default_factory=set)
+    #: Whether a stale fence is let through, and whether one was.
+    racing: bool = False
+    raced: bool = False
+
+    def let_through(self) -> bool:
+        """Whether this batch is the second winner of a race; asked where a fence would refuse it."""
+        self.raced |= self.racing
+        return self.racing
+
+    def reader(self) -> Reader:
+        return Reader(self.book, self.now)
+
+    def mask(self, request: Mapping[str, Any], message: str) -> Mask:
+        """The mandatory ``fields`` of a request that replaces part of an object."""
+        text = request.get("fields", "")
+        if not text.strip():
+            raise Invalid("At least one field must be listed in 'fields'. (Use '*' to indicate all fields.)")
+        try:
+            mask = fieldmask.parse(text)
+        except fieldmask.BadMask as error:
+            raise Invalid(f"Invalid field mask: {text}") from error
+        for path in fieldmask.paths(mask):
+            if path[0] != "*" and not schema.sheets().has_path(message, path):
+                raise Invalid(f"Invalid field: {'.'.join(schema.snake(part) for part in path)}")
+        return mask
+
+    def run(self, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not requests:
+            raise invalid("Must specify at least one request.")
+        replies: list[dict[str, Any]] = []
+        for index, request in enumerate(requests):
+            if not request:
+                raise invalid(f"Invalid requests[{index}]: No request set.")
+            if len(request) > 1:
+                _, second, *_ = request
+                text = (
+                    f"Invalid value at 'requests[{index}]' (oneof), oneof field 'kind' is already set. "
+                    f"Cannot set '{second}'"
+                )
+                raise ApiError.bad_request([(f"requests[{index}]", text)])
+            ((kind, body),) = request.items()
+            handler = _HANDLERS.get(kind)
+            if handler is None:
+                raise invalid(f"Invalid requests[{index}].{kind}: This request is not supported by the emulator.")
+            try:
+                _check_indexes(body)
+                replies.append(handler(self, body) or {})
+            except Invalid as error:
+                raise invalid(f"Invalid requests[{index}].{kind}: {error}") from error
+        return replies

@@ -1,0 +1,367 @@
+"""Drive: files by id, with folders, permissions, comments, revisions, changes and pre-generated ids."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from quire.testing.emulator import query
+from quire.testing.emulator.book import Book
+from quire.testing.emulator.clock import stamp
+from quire.testing.emulator.drive_file import (
+    APPS,
+    FOLDER,
+    SHORTCUT,
+    SPREADSHEET,
+    File,
+    Revision,
+    permission_id,
+    user,
+)
+from quire.testing.emulator.error import ApiError, file_not_found
+from quire.testing.emulator.export import imported
+from quire.testing.emulator.library import Library
+from quire.testing.emulator.switch import Switches
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+#: What a caller may set on a file; the rest of a body is ignored, as Drive does.
+_SETTABLE = {
+    "description", "starred", "properties", "appProperties", "originalFilename", "folderColorRgb", "contentHints",
+    "copyRequiresWriterPermission", "viewersCanCopyContent", "writersCanShare", "viewedByMeTime", "contentRestrictions",
+    "shortcutDetails", "indexableText", "inheritedPermissionsDisabled", "downloadRestrictions",
+}  # fmt: skip
+
+_ID_USABLE = {FOLDER, APPS + "drive-sdk"}
+
+
+class Drive:
+    def __init__(self, library: Library, now: Callable[[], datetime], account: str, switches: Switches) -> None:
+        self.library = library
+        self.now = now
+        self.account = account
+        self.switches = switches
+        self.root = "0A" + "".join(secrets.choice(_ALPHABET) for _ in range(15)) + "PVA"
+        self.files: dict[str, File] = {}
+        self.generated: set[str] = set()
+        self.used: set[str] = set()
+        #: (number, file id) of every change, in order.
+        self.changes: list[tuple[int, str, datetime]] = []
+        self.name_lag_seconds = 0.0
+        #: Shared drives by id.
+        self.drives: dict[str, dict[str, Any]] = {}
+
+    def new_id(self, native: bool = False) -> str:
+        size = 43 if native else 32
+        return "1" + "".join(secrets.choice(_ALPHABET) for _ in range(size))
+
+    def get(self, file_id: str) -> File:
+        if file_id == "root" or file_id == self.root:
+            return self._root()
+        found = self.files.get(file_id)
+        if found is None:
+            raise file_not_found(file_id)
+        return found
+
+    def _root(self) -> File:
+        epoch = datetime(2020, 1, 1, tzinfo=self.now().tzinfo)
+        return File(self.root, "My Drive", FOLDER, [], epoch, epoch, self.account)
+
+    def touched(self, file: File, *, content: bool = True) -> None:
+        file.version += 1
+        if content:
+            file.modified = self.now()
+        self.changes.append((len(self.changes) + 1, file.file_id, self.now()))
+
+    def add_drive(self, key: str, name: str) -> None:
+        """A shared drive is also a folder, under the same id, in which files may lie."""
+        self.files[key] = self._file(key, name, FOLDER, [])
+
+    def generate(self, count: int) -> list[str]:
+        ids = [self.new_id() for _ in range(count)]
+        self.generated.update(ids)
+        return ids
+
+    def _given_id(self, given: Mapping[str, Any], mime_type: str) -> str:
+        file_id = given.get("id")
+        if not file_id:
+            return self.new_id(mime_type.startswith(APPS) and mime_type != FOLDER)
+        if file_id in self.used or file_id in self.files:
+            raise ApiError.drive(409, "fileIdInUse", "A file already exists with the provided ID.")
+        if mime_type == SHORTCUT or file_id not in self.generated:
+            raise ApiError.drive(
+                400, "invalid", "The provided file ID is not usable.", location="file.id", location_type="other"
+            )
+        if mime_type.startswith(APPS) and mime_type not in _ID_USABLE:
+            raise ApiError.drive(
+                403, "generatedIdsNotSupported", "Generated IDs are not supported for Docs Editors formats."
+            )
+        return str(file_id)
+
+    def create(self, given: Mapping[str, Any], content: bytes | None = None, content_type: str = "") -> File:
+        mime_type = given.get("mimeType") or content_type or "application/octet-stream"
+        file_id = self._given_id(given, mime_type)
+        parents = [self.get(p).file_id for p in given.get("parents") or ["root"]]
+        if len(parents) > 1:
+            raise ApiError.drive(403, "cannotAddParent", "Increasing the number of parents is not allowed")
+        if not self.switches.service_account_has_quota and mime_type != FOLDER and parents == [self.root]:
+            raise ApiError.drive(
+                403,
+                "storageQuotaExceeded",
+                "Service Accounts do not have storage quota. Leverage shared drives "
+                "(https://developers.google.com/workspace/drive/api/guides/about-shareddrives), or use OAuth "
+                "delegation instead.",
+                domain="usageLimits",
+            )
+        _check_properties(given)
+        file = self._file(file_id, given.get("name") or "Untitled", mime_type, parents)
+        file.more = {k: v for k, v in given.items() if k in _SETTABLE and v is not None}
+        for key, target in (("createdTime", "created"), ("modifiedTime", "modified")):
+            if given.get(key):
+                setattr(file, target, datetime.fromisoformat(str(given[key])))
+        if mime_type == SPREADSHEET:
+            book = Book.fresh(file_id, file.name)
+            if content is not None:
+                imported(book, content, self.now())
+            self.library.add(book)
+        elif not file.native:
+            file.content = b"" if content is None else content
+            self._revise(file)
+        return self._keep(file)
+
+    def adopt(self, book: Book) -> File:
+        """Make the file of a book that Sheets created."""
+        return self._keep(self._file(book.book_id, book.properties["title"], SPREADSHEET, [self.root]))
+
+    def _file(self, file_id: str, name: str, mime_type: str, parents: list[str]) -> File:
+        now = self.now()
+        file = File(file_id, name, mime_type, parents, now, now, self.account, named=now)
+        owner = permission_id(self.account)
+        file.permissions[owner] = {
+            "kind": "drive#permission",
+            "id": owner,
+            "type": "user",
+            "emailAddress": self.account,
+            "role": "owner",
+            "displayName": self.account,
+            "deleted": False,
+            "pendingOwner": False,
+        }
+        return file
+
+    def _keep(self, file: File) -> File:
+        self.files[file.file_id] = file
+        self.used.add(file.file_id)
+        self.changes.append((len(self.changes) + 1, file.file_id, self.now()))
+        return file
+
+    def _revise(self, file: File) -> None:
+        number = f"0B{secrets.token_urlsafe(24)}"
+        file.revisions.append(Revision(number, self.now(), file.content or b"", file.mime_type))
+
+    def write(self, file: File, content: bytes, content_type: str) -> None:
+        if file.mime_type == SPREADSHEET:
+            self.library.change(file.file_id, lambda book: imported(book, content, self.now()))
+        elif file.native:
+            raise ApiError.drive(400, "badRequest", "Bad Request")
+        else:
+            file.content = content
+            if content_type and not content_type.startswith("multipart/"):
+                file.mime_type = content_type
+            self._revise(file)
+        self.touched(file)
+
+    def update(self, file: File, given: Mapping[str, Any], *, add: str = "", remove: str = "") -> None:
+        if file.file_id == self.root:
+            raise ApiError.drive(
+                403, "insufficientFilePermissions", "The user does not have sufficient permissions for this file."
+            )
+        _check_properties(given)
+        if given.get("parents") is not None:
+            raise ApiError.drive(
+                403,
+                "fieldNotWritable",
+                "The parents field is not directly writable in update requests. "
+                "Use the addParents and removeParents parameters instead.",
+            )
+        for parent in filter(None, remove.split(",")):
+            real = self.get(parent).file_id
+            file.parents = [p for p in file.parents if p != real]
+        for parent in filter(None, add.split(",")):
+            file.parents = [self.get(parent).file_id]
+        if given.get("name") is not None and given["name"] != file.name:
+            file.name = str(given["name"])
+            file.named = self.now()
+            if file.mime_type == SPREADSHEET:
+                self.library.change(file.file_id, lambda book: book.properties.update(title=file.name))
+        if given.get("mimeType") and not file.native:
+            file.mime_type = str(given["mimeType"])
+        if "trashed" in given:
+            file.trashed = bool(given["trashed"])
+        for key in _SETTABLE & given.keys():
+            if key in {"properties", "appProperties"}:
+                held = {**file.more.get(key, {}), **(given[key] or {})}
+                file.more[key] = {k: v for k, v in held.items() if v is not None}
+                if not file.more[key]:
+                    del file.more[key]
+            else:
+                file.more[key] = given[key]
+        self.touched(file, content="modifiedTime" not in given)
+        if given.get("modifiedTime"):
+            file.modified = datetime.fromisoformat(str(given["modifiedTime"]))
+
+    def copy(self, file: File, given: Mapping[str, Any]) -> File:
+        if file.mime_type == FOLDER:
+            raise ApiError.drive(403, "cannotCopyFile", "This file cannot be copied by the user.")
+        merged = {
+            "name": f"Copy of {file.name}",
+            "parents": file.parents,
+            **{k: v for k, v in file.more.items() if k in {"description", "properties"}},
+            **{k: v for k, v in given.items() if v is not None},
+        }
+        wanted = merged.get("mimeType") or file.mime_type
+        merged["mimeType"] = wanted
+        if file.mime_type == SPREADSHEET:
+            made = self.create(merged)
+            twin = self.library.shelf(file.file_id).current.fork(made.file_id)
+            twin.properties = {**twin.properties, "title": made.name}
+            self.library.add(twin)
+            return made
+        return self.create(merged, file.content)
+
+    def delete(self, file: File) -> None:
+        if file.file_id == self.root:
+            raise ApiError.drive(
+                403, "insufficientFilePermissions", "The user does not have sufficient permissions for this file."
+            )
+        for child in [f for f in self.files.values() if file.file_id in f.parents]:
+            self.delete(child)
+        self.files.pop(file.file_id, None)
+        self.library.remove(file.file_id)
+        self.changes.append((len(self.changes) + 1, file.file_id, self.now()))
+
+    def search(self, text: str, order: str = "") -> list[File]:
+        wanted = query.compiled(text.replace("'root' in parents", f"'{self.root}' in parents"))
+        found = [f for f in self.files.values() if wanted.test(f)]
+        if self.name_lag_seconds and wanted.fields & {"name", "title", "fullText"}:
+            old = self.now() - timedelta(seconds=self.name_lag_seconds)
+            found = [f for f in found if (f.named or f.created) <= old]
+        found.sort(key=lambda f: f.modified, reverse=True)
+        for part in reversed([p.strip() for p in order.split(",") if p.strip()]):
+            name, _, way = part.partition(" ")
+            found.sort(key=_order(name), reverse=way == "desc")
+        return found
+
+    def permit(self, file: File, given: Mapping[str, Any]) -> dict[str, Any]:
+        kind, role = given.get("type"), given.get("role")
+        if kind not in {"user", "group", "domain", "anyone"}:
+            raise ApiError.drive(
+                400,
+                "required" if not kind else "invalid",
+                "The permission type field is required." if not kind else "Invalid Value",
+                location="permission.type",
+                location_type="other",
+            )
+        if role not in {"owner", "organizer", "fileOrganizer", "writer", "commenter", "reader"}:
+            raise ApiError.drive(
+                400,
+                "required" if not role else "invalid",
+                "The permission role field is required." if not role else "Invalid Value",
+                location="permission.role",
+                location_type="other",
+            )
+        made: dict[str, Any] = {"kind": "drive#permission", "type": kind, "role": role}
+        if kind in {"user", "group"}:
+            email = given.get("emailAddress")
+            if not email or "@" not in email:
+                raise ApiError.drive(
+                    400,
+                    "invalidSharingRequest",
+                    f'Bad Request. User message: "The email address {email or ""} is invalid."',
+                )
+            made |= {
+                "id": permission_id(email),
+                "emailAddress": email,
+                "displayName": email.partition("@")[0],
+                "deleted": False,
+            }
+            if kind == "user":
+                made["pendingOwner"] = bool(given.get("pendingOwner", False))
+        elif kind == "domain":
+            made |= {
+                "id": permission_id(given.get("domain", "")) + "k",
+                "domain": given.get("domain", ""),
+                "displayName": given.get("domain", ""),
+                "allowFileDiscovery": bool(given.get("allowFileDiscovery", False)),
+            }
+        else:
+            discoverable = bool(given.get("allowFileDiscovery", False))
+            made |= {"id": "anyone" if discoverable else "anyoneWithLink", "allowFileDiscovery": discoverable}
+        if given.get("expirationTime"):
+            made["expirationTime"] = given["expirationTime"]
+        file.permissions[made["id"]] = made
+        self.touched(file, content=False)
+        return made
+
+    def permission(self, file: File, key: str) -> dict[str, Any]:
+        found = file.permissions.get(key)
+        if found is None:
+            raise ApiError.drive(404, "notFound", f"Permission not found: {key}.", location="permissionId")
+        return found
+
+    def comment(self, file: File, given: Mapping[str, Any]) -> dict[str, Any]:
+        now = stamp(self.now())
+        key = "AAAA" + secrets.token_urlsafe(8)
+        made = {
+            "kind": "drive#comment",
+            "id": key,
+            "createdTime": now,
+            "modifiedTime": now,
+            "author": {k: v for k, v in user(self.account).items() if k in {"kind", "displayName", "me"}},
+            "deleted": False,
+            "resolved": False,
+            "htmlContent": given.get("content", ""),
+            "content": given.get("content", ""),
+            "replies": [],
+        }
+        made |= {k: given[k] for k in ("anchor", "quotedFileContent") if given.get(k) is not None}
+        file.comments[key] = made
+        self.touched(file, content=False)
+        return made
+
+
+def _order(name: str) -> Callable[[File], Any]:
+    keys: dict[str, Callable[[File], Any]] = {
+        "name": lambda f: f.name.casefold(),
+        "name_natural": lambda f: f.name.casefold(),
+        "createdTime": lambda f: f.created,
+        "modifiedTime": lambda f: f.modified,
+        "modifiedByMeTime": lambda f: f.modified,
+        "viewedByMeTime": lambda f: f.modified,
+        "recency": lambda f: f.modified,
+        "folder": lambda f: f.mime_type != FOLDER,
+        "starred": lambda f: not f.more.get("starred", False),
+        "quotaBytesUsed": lambda f: len(f.content or b""),
+        "sharedWithMeTime": lambda f: f.created,
+    }
+    if name not in keys:
+        raise ApiError.drive(400, "invalid", f"Invalid value for: {name} is not a valid value", location="orderBy")
+    return keys[name]
+
+
+def _check_properties(given: Mapping[str, Any]) -> None:
+    for name in ("properties", "appProperties"):
+        held = given.get(name) or {}
+        if len(held) > 30:
+            raise ApiError.drive(403, "propertyLimitExceeded", "The maximum number of properties has been exceeded.")
+        for key, value in held.items():
+            if value is not None and len(f"{key}{value}".encode()) > 124:
+                raise ApiError.drive(
+                    400,
+                    "invalid",
+                    "Property is too long: the key and the value may have 124 bytes together.",
+                    location=name,
+                    location_type="other",
+                )

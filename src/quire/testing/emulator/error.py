@@ -1,0 +1,103 @@
+"""Errors as Google words them: the Sheets envelope, the Drive envelope, and the texts that many calls share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+class ApiError(Exception):
+    """An answer other than 2xx: a status, headers and a JSON body."""
+
+    def __init__(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, body, headers)
+        self.status = status
+        self.body = body
+        self.headers = headers or {}
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("error", {}).get("message", ""))
+
+    @classmethod
+    def sheets(
+        cls, code: int, message: str, details: list[Any] | None = None, *, status: str | None = None
+    ) -> ApiError:
+        """Sheets always has ``status`` and never ``errors``."""
+        error: dict[str, Any] = {"code": code, "message": message, "status": status or _STATUS.get(code, "UNKNOWN")}
+        if details:
+            error["details"] = details
+        return cls(code, {"error": error})
+
+    @classmethod
+    def drive(
+        cls,
+        status: int,
+        reason: str,
+        message: str,
+        *,
+        location: str | None = None,
+        location_type: str = "parameter",
+        domain: str = "global",
+    ) -> ApiError:
+        """Drive has ``errors`` and, but for authentication, no ``status``."""
+        item = {"message": message, "domain": domain, "reason": reason}
+        if location is not None:
+            item |= {"location": location, "locationType": location_type}
+        error: dict[str, Any] = {"code": status, "message": message, "errors": [item]}
+        if status == 401:
+            error["status"] = "UNAUTHENTICATED"
+        return cls(status, {"error": error})
+
+    @classmethod
+    def bad_request(cls, violations: Sequence[tuple[str, str]]) -> ApiError:
+        """A body or parameter that the JSON reader refuses, with a violation per field."""
+        listed: list[dict[str, str]] = []
+        for field, text in violations:
+            listed.append({"field": field, "description": text} if field else {"description": text})
+        detail = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": listed}
+        return cls.sheets(400, "\n".join(text for _, text in violations), [detail])
+
+    @classmethod
+    def unauthenticated(cls, *, drive: bool) -> ApiError:
+        text = (
+            "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
+            "valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
+        )
+        made = (
+            cls.drive(401, "authError", "Invalid Credentials", location="Authorization", location_type="header")
+            if drive
+            else cls.sheets(401, text)
+        )
+        made.headers["WWW-Authenticate"] = 'Bearer realm="https://accounts.google.com/", error="invalid_token"'
+        return made
+
+
+class Invalid(Exception):
+    """A request that cannot be applied: its text, without the prefix that says which request of the batch it was."""
+
+
+def invalid(text: str) -> ApiError:
+    return ApiError.sheets(400, text)
+
+
+def not_found() -> ApiError:
+    return ApiError.sheets(404, "Requested entity was not found.")
+
+
+def file_not_found(file_id: str) -> ApiError:
+    return ApiError.drive(404, "notFound", f"File not found: {file_id}.", location="fileId")

@@ -1,0 +1,392 @@
+"""The Sheets v4 API over a world: which call a path means, and what it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from quire.testing.emulator import a1, fieldmask, schema
+from quire.testing.emulator.batch import Batch
+from quire.testing.emulator.book import Book
+from quire.testing.emulator.drive_file import SPREADSHEET
+from quire.testing.emulator.error import ApiError, Invalid, invalid, not_found
+from quire.testing.emulator.faults import Call
+from quire.testing.emulator.fieldmask import Mask
+from quire.testing.emulator.filters import matches, metadata
+from quire.testing.emulator.http import Request
+from quire.testing.emulator.requests_metadata import metadata_json
+from quire.testing.emulator.requests_sheet import free_title, properties_json, twin_of
+from quire.testing.emulator.spreadsheet import make_book, spreadsheet_json
+from quire.testing.emulator.values import Values, truth
+from quire.testing.emulator.world import World
+
+_STANDARD = {
+    "$.xgafv",
+    "access_token",
+    "alt",
+    "callback",
+    "fields",
+    "key",
+    "oauth_token",
+    "prettyPrint",
+    "quotaUser",
+    "uploadType",
+    "upload_protocol",
+    "userIp",
+    "$userProject",
+}
+
+
+_UNBOUND = (
+    "Invalid JSON payload received. Unknown name \"{name}\": Cannot bind query parameter. Field '{name}' could not be "
+    "found in request message."
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A call of the API: its name, its answer's message, and the parameters it knows."""
+
+    name: str
+    verb: str
+    pattern: str
+    write: bool
+    answer: str
+    parameters: str = ""
+
+
+_RENDER = "majorDimension valueRenderOption dateTimeRenderOption"
+_WRITTEN = "valueInputOption includeValuesInResponse responseValueRenderOption responseDateTimeRenderOption"
+_ID = r"/v4/spreadsheets/(?P<book>[^/:]+)"
+
+METHODS = (
+    Method("create", "POST", r"/v4/spreadsheets", True, "Spreadsheet"),
+    Method(
+        "get", "GET", _ID, False, "Spreadsheet", "ranges includeGridData excludeTablesInBandedRanges commentsViewMode"
+    ),
+    Method("batchUpdate", "POST", _ID + ":batchUpdate", True, "BatchUpdateSpreadsheetResponse"),
+    Method("getByDataFilter", "POST", _ID + ":getByDataFilter", False, "Spreadsheet"),
+    Method(
+        "developerMetadata.search", "POST", _ID + "/developerMetadata:search", False, "SearchDeveloperMetadataResponse"
+    ),
+    Method("developerMetadata.get", "GET", _ID + r"/developerMetadata/(?P<metadata>[^/]+)", False, "DeveloperMetadata"),
+    Method("sheets.copyTo", "POST", _ID + r"/sheets/(?P<sheet>[^/:]+):copyTo", True, "SheetProperties"),
+    Method("values.batchGet", "GET", _ID + "/values:batchGet", False, "BatchGetValuesResponse", "ranges " + _RENDER),
+    Method("values.batchUpdate", "POST", _ID + "/values:batchUpdate", True, "BatchUpdateValuesResponse"),
+    Method("values.batchClear", "POST", _ID + "/values:batchClear", True, "BatchClearValuesResponse"),
+    Method(
+        "values.batchGetByDataFilter",
+        "POST",
+        _ID + "/values:batchGetByDataFilter",
+        False,
+        "BatchGetValuesByDataFilterResponse",
+    ),
+    Method(
+        "values.batchUpdateByDataFilter",
+        "POST",
+        _ID + "/values:batchUpdateByDataFilter",
+        True,
+        "BatchUpdateValuesByDataFilterResponse",
+    ),
+    Method(
+        "values.batchClearByDataFilter",
+        "POST",
+        _ID + "/values:batchClearByDataFilter",
+        True,
+        "BatchClearValuesByDataFilterResponse",
+    ),
+    Method(
+        "values.append",
+        "POST",
+        _ID + r"/values/(?P<range>.+):append",
+        True,
+        "AppendValuesResponse",
+        _WRITTEN + " insertDataOption",
+    ),
+    Method("values.clear", "POST", _ID + r"/values/(?P<range>.+):clear", True, "ClearValuesResponse"),
+    Method("values.get", "GET", _ID + r"/values/(?P<range>.+)", False, "ValueRange", _RENDER),
+    Method("values.update", "PUT", _ID + r"/values/(?P<range>.+)", True, "UpdateValuesResponse", _WRITTEN),
+)
+
+
+def find(request: Request) -> tuple[Method, dict[str, str]] | None:
+    for method in METHODS:
+        if method.verb == request.method:
+            match = re.fullmatch(method.pattern, request.path, re.DOTALL)
+            if match:
+                return method, match.groupdict()
+    return None
+
+
+class SheetsApi:
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def handle(self, method: Method, parts: dict[str, str], request: Request, call: Call) -> Any:
+        file = self.world.drive.files.get(parts.get("book", ""))
+        if file is not None and file.mime_type != SPREADSHEET:
+            raise ApiError.sheets(
+                400, "This operation is not supported for this document", status="FAILED_PRECONDITION"
+            )
+        self._check_parameters(method, request)
+        mask = self._mask(method, request)
+        answer = self._run(method, parts, request, call, mask)
+        return fieldmask.chosen(answer, mask) if mask else answer
+
+    def _check_parameters(self, method: Method, request: Request) -> None:
+        known = _STANDARD | set(method.parameters.split())
+        wrong = [
+            ("", _UNBOUND.format(name=name))
+            for name in request.query
+            if schema.camel(name) not in known and name not in known
+        ]
+        if wrong:
+            raise ApiError.bad_request(wrong)
+
+    def _mask(self, method: Method, request: Request) -> Mask:
+        text = request.one("fields")
+        if not text:
+            return {}
+        try:
+            mask = fieldmask.parse(text)
+        except fieldmask.BadMask as error:
+            raise _bad_field(text) from error
+        for path in fieldmask.paths(mask):
+            if not schema.sheets().has_path(method.answer, path):
+                raise _bad_field(".".join(path))
+        return mask
+
+    def _read(self, book_id: str, call: Call) -> Book:
+        """The version that a read is served from: the newest, unless a fault says otherwise."""
+        shelf = self.world.library.shelf(book_id)
+        rule = self.world.faults.take(call, "stale_read")
+        if rule is None:
+            return shelf.current
+        if "seconds" in rule.given:
+            return shelf.as_of(self.world.now() - timedelta(seconds=float(rule.given["seconds"])))
+        return shelf.version(shelf.current.version - int(rule.given.get("versions", 1)))
+
+    def _change(self, book_id: str, work: Callable[[Book], Any], *, keep_partial: bool = False) -> Any:
+        world = self.world
+        with world.lock:
+            before = world.library.shelf(book_id).current
+            try:
+                return world.library.change(book_id, work, keep_partial=keep_partial)
+            finally:
+                if world.library.shelf(book_id).current is not before:
+                    world.touched(book_id)
+
+    def _run(self, method: Method, parts: dict[str, str], request: Request, call: Call, mask: Mask) -> Any:
+        world = self.world
+        now = world.now
+        book_id = parts.get("book", "")
+        query = request.flat()
+        text = parts.get("range", "")
+
+        def body(message: str, at: str = "", also: frozenset[str] = frozenset()) -> Any:
+            return schema.sheets().check(message, request.json(), at, also=also)
+
+        def read() -> Values:
+            return Values(self._read(book_id, call), now)
+
+        match method.name:
+            case "create":
+                return self._create(body("Spreadsheet", "spreadsheet"))
+            case "get":
+                return self._get(book_id, request, call, mask)
+            case "getByDataFilter":
+                return self._get_by_filter(book_id, body("GetSpreadsheetByDataFilterRequest"), call, mask)
+            case "batchUpdate":
+                return self.batch_update(book_id, self._batch_body(request), call)
+            case "developerMetadata.get":
+                return self._metadata(self._read(book_id, call), parts["metadata"])
+            case "developerMetadata.search":
+                return self._search(self._read(book_id, call), body("SearchDeveloperMetadataRequest"))
+            case "sheets.copyTo":
+                return self._copy_to(book_id, parts["sheet"], body("CopySheetToAnotherSpreadsheetRequest"))
+            case "values.get":
+                return read().get(text, query)
+            case "values.batchGet":
+                return read().batch_get(request.query.get("ranges", []), query)
+            case "values.batchGetByDataFilter":
+                return read().batch_get_by_filter(body("BatchGetValuesByDataFilterRequest"))
+            case "values.update":
+                world.library.shelf(book_id)
+                given = body("ValueRange", "data")
+                return self._change(book_id, lambda book: Values(book, now).update(text, given, query))
+            case "values.append":
+                world.library.shelf(book_id)
+                given = body("ValueRange", "data")
+                return self._append(book_id, text, given, query)
+            case "values.batchUpdate":
+                given = body("BatchUpdateValuesRequest")
+                partial = not world.switches.values_batch_atomic
+                return self._change(book_id, lambda book: Values(book, now).batch_update(given), keep_partial=partial)
+            case "values.batchUpdateByDataFilter":
+                given = body("BatchUpdateValuesByDataFilterRequest")
+                return self._change(book_id, lambda book: Values(book, now).batch_update_by_filter(given))
+            case "values.clear":
+                body("ClearValuesRequest")
+                return self._change(book_id, lambda book: Values(book, now).clear(text))
+            case "values.batchClear":
+                given = body("BatchClearValuesRequest")
+                return self._change(book_id, lambda book: Values(book, now).batch_clear(given.get("ranges", [])))
+            case _:
+                given = body("BatchClearValuesByDataFilterRequest")
+                return self._change(book_id, lambda book: Values(book, now).batch_clear_by_filter(given))
+
+    def _append(self, book_id: str, text: str, given: Any, query: dict[str, str]) -> Any:
+        world = self.world
+        if not world.switches.append_sees_stale_grid:
+            return self._change(book_id, lambda book: Values(book, world.now).append(text, given, query))
+
+        def stale(book: Book) -> Any:
+            # The place is found in the version before this one, as concurrent appends may find it.
+            past = world.library.shelf(book_id).past
+            answer = Values((past[-1][1] if past else book).fork(), world.now).append(text, given, query)
+            return {
+                **answer,
+                "updates": Values(book, world.now).update(answer["updates"]["updatedRange"], given, query),
+            }
+
+        return self._change(book_id, stale)
+
+    def _create(self, given: dict[str, Any]) -> Any:
+        world = self.world
+        with world.lock:
+            book_id = world.drive.new_id(native=True)
+            try:
+                book = make_book(book_id, given, 0)
+            except Invalid as error:
+                raise invalid(str(error)) from error
+            world.library.add(book)
+            world.drive.adopt(book)
+            world.dirty()
+            return spreadsheet_json(book, world.now, world.account)
+
+    def _get(self, book_id: str, request: Request, call: Call, mask: Mask) -> Any:
+        book = self._read(book_id, call)
+        try:
+            ranges = [a1.parse(text, book).rect for text in request.query.get("ranges", [])]
+        except Invalid as error:
+            raise invalid(str(error)) from error
+        return spreadsheet_json(
+            book,
+            self.world.now,
+            self.world.account,
+            ranges=ranges,
+            grid_data=request.flag("includeGridData"),
+            mask=mask,
+        )
+
+    def _get_by_filter(self, book_id: str, given: dict[str, Any], call: Call, mask: Mask) -> Any:
+        book = self._read(book_id, call)
+        try:
+            ranges = [rect for wanted in given.get("dataFilters", []) for rect in matches(book, wanted)]
+        except Invalid as error:
+            raise invalid(str(error)) from error
+        return spreadsheet_json(
+            book,
+            self.world.now,
+            self.world.account,
+            ranges=ranges,
+            grid_data=given.get("includeGridData", False),
+            mask=mask,
+        )
+
+    def _batch_body(self, request: Request) -> Any:
+        ignored = (
+            frozenset({"writeControl", "write_control"}) if self.world.switches.write_control_ignored else frozenset()
+        )
+        return schema.sheets().check("BatchUpdateSpreadsheetRequest", request.json(), also=ignored)
+
+    def batch_update(self, book_id: str, given: dict[str, Any], call: Call) -> Any:
+        world = self.world
+        requests = given.get("requests", [])
+        ghosts = set(world.ghosts.get(book_id, ()))
+        race = world.faults.active(call, "race")
+
+        def work(book: Book) -> dict[str, Any]:
+            batch = Batch(book, world.now, world.account, world.switches, ghosts)
+            batch.racing = race is not None
+            replies = batch.run(requests)
+            if race is not None and batch.raced:
+                world.faults.spend(race)
+            gone = {name for name in batch.released if all(n["name"].casefold() != name for n in book.named.values())}
+            if gone and world.faults.take(call, "ghost_name") is not None:
+                world.ghosts.setdefault(book_id, set()).update(gone)
+            answer: dict[str, Any] = {"spreadsheetId": book_id, "replies": replies}
+            if truth(given.get("includeSpreadsheetInResponse")):
+                book.memo.clear()
+                answer["updatedSpreadsheet"] = self._included(book, given)
+            return answer
+
+        return self._change(book_id, work)
+
+    def _included(self, book: Book, given: dict[str, Any]) -> Any:
+        try:
+            ranges = [a1.parse(text, book).rect for text in given.get("responseRanges", [])]
+        except Invalid as error:
+            raise invalid(str(error)) from error
+        return spreadsheet_json(
+            book,
+            self.world.now,
+            self.world.account,
+            ranges=ranges,
+            grid_data=given.get("responseIncludeGridData", False),
+        )
+
+    def _metadata(self, book: Book, text: str) -> Any:
+        item = book.metadata.get(int(text)) if text.isdigit() else None
+        if item is None:
+            raise not_found()
+        return metadata_json(item)
+
+    def _search(self, book: Book, given: dict[str, Any]) -> Any:
+        out: dict[int, dict[str, Any]] = {}
+        try:
+            for wanted in given.get("dataFilters", []):
+                for item in metadata(book, wanted):
+                    held = out.setdefault(
+                        item["metadataId"], {"developerMetadata": metadata_json(item), "dataFilters": []}
+                    )
+                    held["dataFilters"].append(wanted)
+        except Invalid as error:
+            raise invalid(str(error)) from error
+        return {"matchedDeveloperMetadata": list(out.values())} if out else {}
+
+    def _copy_to(self, book_id: str, sheet: str, given: dict[str, Any]) -> Any:
+        world = self.world
+        source = world.library.shelf(book_id).current
+        to = given.get("destinationSpreadsheetId", "")
+        try:
+            held = source.sheet(int(sheet))
+        except (Invalid, ValueError) as error:
+            raise invalid(f"The sheet ({sheet}) does not exist.") from error
+
+        def work(book: Book) -> dict[str, Any]:
+            twin = twin_of(book, held, book.mint(), free_title(book, f"Copy of {held.title}"))
+            book.add(twin)
+            try:
+                book.check_size()
+            except Invalid as error:
+                raise invalid(str(error)) from error
+            return properties_json(book, twin)
+
+        return self._change(to, work)
+
+
+def _bad_field(path: str) -> ApiError:
+    detail = {
+        "@type": "type.googleapis.com/google.rpc.BadRequest",
+        "fieldViolations": [
+            {
+                "field": path,
+                "description": f"Error expanding 'fields' parameter. Cannot find matching fields for path '{path}'.",
+            }
+        ],
+    }
+    return ApiError.sheets(400, "Request contains an invalid argument.", [detail])

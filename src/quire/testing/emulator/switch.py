@@ -1,0 +1,46 @@
+"""Behaviours of Google that nobody has verified, each a switch with the likelier answer as its default.
+
+| switch | default | the other way |
+|---|---|---|
+| ``duplicate_metadata_refused`` | a second metadataId is refused | it replaces the first |
+| ``metadata_no_match_refused`` | update/delete that matches nothing is refused | it answers with nothing |
+| ``delete_missing_name_refused`` | deleting an unknown named range is refused | it is ignored |
+| ``duplicate_range_id_refused`` | a second namedRangeId is refused | it replaces the first |
+| ``name_dies_with_cells`` | a name whose cells are deleted stays, without a range | it goes with its cells |
+| ``values_batch_atomic`` | ``values.batchUpdate`` with one bad range applies nothing | what came before it stays |
+| ``write_control_ignored`` | ``writeControl`` in a Sheets batch is accepted and ignored | it is an unknown field |
+| ``require_auth`` | a call without a bearer token is served | it is 401 (Sheets) or 403 (Drive) |
+| ``service_account_has_quota`` | files may be created in My Drive | 403 ``storageQuotaExceeded`` |
+| ``retry_after`` | a 429 has no Retry-After header, as recorded | it says how many seconds |
+| ``append_sees_stale_grid`` | an append finds its row in the newest version | in the one before, so it may overwrite |
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass
+class Switches:
+    duplicate_metadata_refused: bool = True
+    metadata_no_match_refused: bool = True
+    delete_missing_name_refused: bool = True
+    duplicate_range_id_refused: bool = True
+    name_dies_with_cells: bool = False
+    values_batch_atomic: bool = True
+    write_control_ignored: bool = True
+    require_auth: bool = False
+    service_account_has_quota: bool = True
+    retry_after: bool = False
+    append_sees_stale_grid: bool = False
+
+    def set(self, given: dict[str, Any]) -> None:
+        known = {field.name for field in fields(self)}
+        for name, value in given.items():
+            if name not in known or not isinstance(value, bool):
+                raise ValueError(f"unknown switch or no boolean: {name!r}={value!r}; known: {', '.join(sorted(known))}")
+            setattr(self, name, value)
+
+    def json(self) -> dict[str, bool]:
+        return asdict(self)

@@ -77,10 +77,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server for each test process."""
+    before = set(_children())
     try:
         server = PostgresServer().start()
     except PostgresUnavailable as error:
         missing(str(error))
+    _lasting.update(set(_children()) - before)
     yield server
     server.stop()
 
@@ -131,6 +133,10 @@ def _children() -> dict[int, str]:
     return found
 
 
+#: Processes that outlive a test on purpose: a server that is shared by all.
+_lasting: set[int] = set()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_running() -> Iterator[None]:
     """Fail a test after which a thread or a child process goes on."""
@@ -141,7 +147,7 @@ def nothing_left_running() -> Iterator[None]:
     for thread in set(threading.enumerate()) - threads_before:
         thread.join(GRACE_SECONDS)
     threads = [thread.name for thread in threading.enumerate() if thread not in threads_before]
-    children = {pid: command for pid, command in _children().items() if pid not in children_before}
+    children = {pid: command for pid, command in _children().items() if pid not in children_before | _lasting}
     for pid in children:
         os.kill(pid, signal.SIGKILL)
     if threads or children:

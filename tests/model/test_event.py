@@ -95,3 +95,4 @@ def test_any_other_text_in_any_line_is_found(place: int, field: str, text: str) 
 def test_text_cannot_move_between_the_parts_of_a_line() -> None:
     assert chained("", "r", 1, 1, 1.0, "a", "b") != chained("", "r", 1, 1, 1.0, "ab", "")
     assert chained("", "r", 1, 11, 1.0, "a", "b") != chained("", "r", 11, 1, 1.0, "a", "b")
+    assert chained("", "r", 1, 1, 1.0, "a", "b") != chained("", "r", 2, 1, 1.0, "a", "b")

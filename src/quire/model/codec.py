@@ -21,6 +21,7 @@ MOST_BYTES = 256 * 1024 * 1024
 
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _NOT_A_NUMBER = re.compile(r"NaN|Infinity")
+_CLASS = re.compile(r"<class '([^']+)'>")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -88,7 +89,8 @@ class Codec:
         except (PydanticSerializationError, UnicodeError, ValueError) as error:
             if "surrogates not allowed" in str(error):
                 raise _refused(value, what, "it holds a lone surrogate, which is no text") from None
-            kind = type(value).__name__
+            found = _CLASS.search(str(error))
+            kind = found[1].rpartition(".")[2] if found else type(value).__name__
             raise _refused(value, what, f"{kind} is not JSON; annotate it with a type, or convert it first") from error
         self._check_text(value, text, what)
         return text

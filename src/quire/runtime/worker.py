@@ -313,6 +313,12 @@ class Worker:
                     claimed = await self.ledger.claim(claim)
                     self._offset = claimed.now - self.clock.boottime() if claimed.now else self._offset
                     return claimed
+                except WorkerClosed as error:
+                    self._claims.discard(claim.claim_id)
+                    self._die(str(error))
+                    await self._patiently(self._beat)
+                    claim = claim._replace(claim_id=next_id(), worker=self.worker_id, again=False)
+                    self._claims.add(claim.claim_id)
                 except LedgerUnavailable as error:
                     if self._stopping or self.clock.boottime() - sent > 60:
                         raise

@@ -1,0 +1,275 @@
+"""Bad input gets one clear sentence and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import quire
+from quire import Act, Client, QuireError, Run, Status, Workflow, aopen, effect, workflow
+from quire.errors import DefinitionError, InputError, LedgerError, LedgerUnavailable
+from quire.testing import Trial
+
+
+class Lead(BaseModel):
+    company: str
+
+
+table = Workflow("table")
+table.state("PENDING", then=["IN_PROGRESS", "CANCELLED"])
+table.state("IN_PROGRESS", then=["COMPLETED", "FAILED"])
+table.state("FAILED", then="PENDING")
+table.state("COMPLETED")
+table.state("CANCELLED")
+
+typed = Workflow("typed", data=Lead)
+
+
+@typed.step
+async def only(run: Run[Lead]) -> None: ...
+
+
+CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
+    "unknown workflow": (
+        lambda q: q.start("tabel", {}),
+        "there is no workflow 'tabel' in this ledger; did you mean 'table'?",
+    ),
+    "data that is no JSON": (lambda q: q.start(table, {"x": object()}, id="x"), "object is not JSON"),
+    "data that does not fit": (lambda q: q.start("typed", {"firm": "x"}, id="x"), "company: Field required"),
+    "other data under the same id": (
+        lambda q: q.start(table, {"n": 2}, id="known"),
+        "a record 'known' of 'table' exists already and was started with other data",
+    ),
+    "an illegal move": (
+        lambda q: q.move("known", "COMPLETED"),
+        (
+            "Invalid state transition: Cannot move from PENDING to COMPLETED. "
+            "('known' may go from 'PENDING' to 'CANCELLED', 'IN_PROGRESS')"
+        ),
+    ),
+    "a move of nothing": (lambda q: q.move("nobody", "FAILED"), "Record with ID nobody not found."),
+    "a NUL": (lambda q: q.start(table, {"x": "a\0b"}, id="x"), "it holds a NUL character"),
+    "a lone surrogate": (lambda q: q.start(table, {"x": "\ud800"}, id="x"), "it holds a lone surrogate"),
+    "not a number": (lambda q: q.start(table, {"x": float("nan")}, id="x"), "NaN and Infinity are not JSON"),
+    "what does not survive": (lambda q: q.start(table, {"x": (1, 2)}, id="x"), "does not survive the round trip"),
+    "an answer to nothing": (lambda q: q.answer("known", "approve"), "'known' asks nothing; it is WAITING"),
+    "a doubt that is none": (lambda q: q.resolve("known", happened=True), "nothing of 'known' is in doubt"),
+    "a retry of what waits": (lambda q: q.retry("known"), "cannot retry 'known': it is WAITING"),
+    "a rewind to no step": (lambda q: q.retry("known", step="PENDIN"), "has no step 'PENDIN'; did you mean 'PENDING'?"),
+    "an id with a line break": (lambda q: q.start(table, {}, id="a\nb"), "it holds a control character"),
+    "an empty id": (lambda q: q.start(table, {}, id=""), "is no record id"),
+    "a signal to nobody": (lambda q: q.signal("nobody", "go"), "Record with ID nobody not found."),
+    "a span that is none": (lambda q: q.start(table, {}, after="soon"), "'soon' is no span of time"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_it_is_refused_with_a_sentence_and_changes_nothing(case: str, tmp_path: Path) -> None:
+    act, sentence = CASES[case]
+    async with aopen(f"{tmp_path}/ledger.db", workflows=[table, typed]) as client:
+        await client.start(table, {"n": 1}, id="known")
+        before = (await client.find(), await client.events())
+
+        with pytest.raises(InputError) as caught:
+            await act(client)
+
+        assert sentence in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert (await client.find(), await client.events()) == before
+
+
+async def test_the_status_table_has_exactly_its_five_moves(tmp_path: Path) -> None:
+    legal = set()
+    names = list(table.steps)
+    async with aopen(f"{tmp_path}/ledger.db", workflows=[table]) as client:
+        for start in names:
+            for end in names:
+                record_id = f"{start}-{end}"
+                await client.start(table, {}, id=record_id)
+                for step in _way(start):
+                    await client.move(record_id, step)
+                try:
+                    await client.move(record_id, end)
+                    legal.add((start, end))
+                except InputError:
+                    assert (await client.get(record_id)).step == start
+
+    assert legal == {
+        ("PENDING", "IN_PROGRESS"),
+        ("PENDING", "CANCELLED"),
+        ("IN_PROGRESS", "COMPLETED"),
+        ("IN_PROGRESS", "FAILED"),
+        ("FAILED", "PENDING"),
+    }
+
+
+def _way(end: str) -> list[str]:
+    return {
+        "PENDING": [],
+        "IN_PROGRESS": ["IN_PROGRESS"],
+        "FAILED": ["IN_PROGRESS", "FAILED"],
+        "COMPLETED": ["IN_PROGRESS", "COMPLETED"],
+        "CANCELLED": ["CANCELLED"],
+    }[end]
+
+
+def _machine(*steps: tuple[str, tuple[str, ...]]) -> Workflow[Any, Any, Any]:
+    made: Workflow[Any, Any, Any] = Workflow("machine")
+    for name, then in steps:
+        made.state(name, then=then)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (_machine(), "it has no steps"),
+        (
+            _machine(("draft", ("reviw",)), ("review", ())),
+            "step 'draft' goes to 'reviw', which is no step; did you mean",
+        ),
+        (_machine(("a", ("b",)), ("b", ()), ("c", ())), "step 'c' cannot be reached from 'a'"),
+        (_machine(("a", ("b", "c")), ("b", ("b",)), ("c", ())), "step 'b' is a trap: no way leads from it to an end"),
+    ],
+)
+def test_a_workflow_that_cannot_run_says_why(made: Workflow[Any, Any, Any], sentence: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        made.check()
+
+    assert sentence in str(caught.value)
+
+
+@effect
+async def send(act: Act, to: str) -> None: ...
+
+
+async def test_an_effect_whose_name_repeats_in_one_pass_is_an_error() -> None:
+    @workflow
+    async def twice(run: Run[dict[str, Any]]) -> None:
+        await run.once(send, "ann")
+        await run.once(send, "bob")
+
+    async with Trial(twice) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "ERROR" and "the effect 'send' stands twice in one pass" in record.error
+        assert trial.acts(send) == [("ann",)]
+
+
+async def test_a_value_that_does_not_survive_its_round_trip_fails_on_the_first_day() -> None:
+    def pair():  # type: ignore[no-untyped-def]
+        return (1, 2)
+
+    @workflow
+    async def pairs(run: Run[dict[str, Any]]) -> None:
+        await run.call(pair)
+
+    async with Trial(pairs) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "ERROR" and "does not survive the round trip" in record.error
+
+
+async def test_code_that_swallows_its_cancellation_is_found_by_a_trial() -> None:
+    @workflow
+    async def stubborn(run: Run[dict[str, Any]]) -> None:
+        with contextlib.suppress(BaseException):  # the mistake
+            await run.wait("go")
+
+    async with Trial(stubborn) as trial:
+        await trial.start({})
+
+        with pytest.raises(DefinitionError, match="swallows the cancellation"):
+            await trial.settle()
+
+
+async def test_a_call_that_is_never_awaited_is_found() -> None:
+    @workflow
+    async def forgetful(run: Run[dict[str, Any]]) -> None:
+        run.once(send, "ann")
+
+    async with Trial(forgetful) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "ERROR" and "never awaited run.once(send)" in record.error
+
+
+async def test_ten_megabytes_come_back_whole(store: str) -> None:
+    big = Workflow("big")
+
+    @big.step
+    async def same(run: Run) -> str:
+        return str(run.data["text"])
+
+    text = "ä\\u0000 " * 1_500_000
+    async with aopen(store, workflows=[big]) as client:
+        handle = await client.start(big, {"text": text}, id="b")
+        await client.work()
+
+        assert await handle.result(timeout="10s") == text
+
+
+def test_a_file_that_is_no_ledger_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database at all, but long enough to look at" * 50)
+    with pytest.raises(LedgerError, match=r"notes\.txt' is not a ledger, nor a SQLite database"):
+        quire.open(str(tmp_path / "notes.txt")).__enter__()
+
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE t (x)")
+    other.commit()
+    other.close()
+    with pytest.raises(LedgerError, match=r"other\.db' is a SQLite database, but not a Quire ledger"):
+        quire.open(str(tmp_path / "other.db")).__enter__()
+
+
+def test_a_ledger_made_by_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
+    with quire.open(str(tmp_path / "ledger.db")):
+        pass
+    file = sqlite3.connect(tmp_path / "ledger.db")
+    file.execute("PRAGMA user_version = 999")
+    file.commit()
+    file.close()
+
+    with pytest.raises(LedgerError, match="was made by a newer Quire"):
+        quire.open(str(tmp_path / "ledger.db")).__enter__()
+
+
+async def test_a_full_disk_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    async with aopen(f"{tmp_path}/ledger.db", workflows=[table]) as client:
+        await client.start(table, {"n": 1}, id="known")
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "ledger.db-wal").stat().st_size + 8192, hard))
+        try:
+            with pytest.raises((LedgerUnavailable, LedgerError)):
+                await asyncio.wait_for(client.ledger.commit(await _many(client)), 30)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+        assert [record.record_id for record in await client.find(limit=1000)] == ["known"]
+        await client.start(table, {}, id="later")
+
+
+async def _many(client: Client) -> list[Any]:
+    from quire.runtime.schedule import first_record, starting
+
+    return [starting(first_record(table, f"r{n}", '{"x":"' + "y" * 1000 + '"}', 0.0)) for n in range(300)]
+
+
+def test_every_error_is_of_one_family() -> None:
+    from quire import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+
+    assert all(issubclass(kind, QuireError) and kind.__doc__ for kind in kinds)
+    assert Status.DONE == "DONE"

@@ -539,8 +539,8 @@ def check(subject: Subject, examples: int) -> None:
 
 
 def test_sqlite_does_what_the_model_does() -> None:
-    check(sqlite, 60)
+    check(sqlite, 50)
 
 
 def test_postgres_does_what_the_model_does(emptied_database: EmptiedDatabase) -> None:
-    check(in_postgres(emptied_database), 40)
+    check(in_postgres(emptied_database), 25)

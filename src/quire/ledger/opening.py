@@ -10,7 +10,9 @@ from quire.ledger.base import Ledger
 
 
 def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
-    """The ledger at ``url``, not connected yet: ``memory:``, ``sqlite:///path`` (or a path), ``postgresql://…``."""
+    """The ledger at ``url``, not connected yet: ``memory:``, ``sqlite:///path`` (or a path), ``postgresql://…``,
+    ``sheets://SPREADSHEET_ID``.
+    """
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         from quire.ledger.memory import MemoryLedger
@@ -25,8 +27,13 @@ def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
         from quire.ledger.postgres import PostgresLedger
 
         return PostgresLedger(url, clock=None if clock is SYSTEM else clock)
+    if scheme == "sheets":
+        from quire.ledger.sheets import SheetsLedger
+
+        return SheetsLedger(url, clock)
     if "://" in url:
-        raise LedgerError(f"{url!r} is no ledger that Quire knows; it knows memory:, sqlite:///path, postgresql://…")
+        known = "memory:, sqlite:///path, postgresql://…, sheets://SPREADSHEET_ID"
+        raise LedgerError(f"{url!r} is no ledger that Quire knows; it knows {known}")
     return _sqlite(Path(url), clock)
 
 

@@ -160,7 +160,7 @@ class Wire:
         self.version = self._pg.server_version
 
     def send(self, sql: str, *params: Param) -> int:
-        """Put a statement on its way; answers its place in what ``flush`` returns."""
+        """Add a statement to the next flush; answers its place in what that returns."""
         given = [_given(param) for param in params]
         try:
             name = self._names.get(sql)
@@ -173,12 +173,17 @@ class Wire:
                 name, [value for value, _ in given], [form for _, form in given], result_format=pq.Format.BINARY
             )
             self._expected.append(None)
-            # Whatever fits into the socket goes now, so that the server need not wait for the rest.
-            self._pg.flush()
         except psycopg.Error as error:
             raise self._told(error) from error
         self._committing |= sql == "COMMIT"
         return self._expected.count(None) - 1
+
+    def push(self) -> None:
+        """Let the server work on what was sent so far, as much of it as fits into the socket."""
+        try:
+            self._pg.flush()
+        except psycopg.Error as error:
+            raise self._told(error) from error
 
     async def flush(self) -> list[Answer]:
         """Wait for the answers to all that was sent. The first error is raised; what follows it was not done."""

@@ -109,6 +109,7 @@ class Writer:
         if lines:
             self._events += len(lines)
             self._add(_ADD_EVENTS, Event, _EVENT, lines)
+        self.wire.push()
 
     def finish(self) -> None:
         """Send the rest. New rows go in the order of their keys, lest two transactions wait for each other."""

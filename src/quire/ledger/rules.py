@@ -368,6 +368,8 @@ class Draft:
             if self._version_made_by(change) == change.change_id:
                 return Applied(current, self.now, again=True)
             return Conflict(current, self.now)
+        if any(receipt.open for receipt in change.receipts):
+            return Refused("intent", "an intent is committed before its act, by a change of its own")
         held = current.status is Status.RUNNING
         if held and change.worker != current.worker:
             return Refused("running", f"{current.record_id!r} is running under worker {current.worker}")

@@ -55,6 +55,7 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
     try:
         # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
         acting = asyncio.ensure_future(_tried(hold, effect, key, args, kwargs, args_text, args_hash))
+        hold.forget_errors(acting)
         return await asyncio.shield(acting)
     except RateUsedUp as error:
         name = effect.rate.name if effect.rate is not None else effect.name

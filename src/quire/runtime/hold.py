@@ -142,14 +142,14 @@ class Hold:
         self.known[receipt.key] = receipt
         self._unsaved.append(receipt)
         if self.host.clock.boottime() - self._saved_at > RIDE_SECONDS and self.record.status is Status.RUNNING:
-            self._forget_errors(asyncio.ensure_future(self.facts(())))
+            self.forget_errors(asyncio.ensure_future(self.facts(())))
 
     def tell(self, kind: str, **body: Any) -> None:
         """A line for the log, with the next commit."""
         self._lines.append(Line(kind, dump(body)))
 
     @staticmethod
-    def _forget_errors(task: asyncio.Future[Any]) -> None:
+    def forget_errors(task: asyncio.Future[Any]) -> None:
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def _taken(self) -> tuple[tuple[Receipt, ...], tuple[Line, ...]]:

@@ -78,7 +78,7 @@ async def _undo(hold: Hold, receipt: Receipt, key: str) -> str:
         act_by=host.now() + timeout,
     )
     await hold.facts([intent])
-    act = Act[Any](key=fingerprint(key), deps=host.deps, record_id=receipt.record_id)
+    act: Act[Any] = Act(key=fingerprint(key), deps=host.deps, record_id=receipt.record_id)
     value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
     left = until - host.clock.boottime()
     if left <= 0:

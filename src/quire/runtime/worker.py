@@ -71,6 +71,8 @@ class Worker:
         self.budget_end: float | None = None
         self._budget = 0.0
         self.holds: dict[str, Hold] = {}
+        #: Every record that the ledger gave this worker, from the claim's answer on, by its version then.
+        self._given: dict[str, int] = {}
         #: Called with every record that this worker has settled, as it is then.
         self.watchers: list[Callable[[Record], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -149,7 +151,7 @@ class Worker:
     async def _beat(self) -> None:
         """Renew the lease, counted from before the beat was sent, and agree on what this worker holds."""
         sent = self.clock.boottime()
-        held = {record_id: hold.record.version for record_id, hold in self.holds.items()}
+        held = self._given | {record_id: hold.record.version for record_id, hold in self.holds.items()}
         beaten = await self.ledger.beat(self._row(), Holding(held, tuple(self._claims)))
         self._lease_end = max(self._lease_end, sent + self.lease)
         self._offset = beaten.now - self.clock.boottime()
@@ -330,7 +332,8 @@ class Worker:
             self._claims.discard(claim.claim_id)
 
     def _begin(self, record: Record) -> None:
-        task = asyncio.ensure_future(self._hold(record))
+        self._given[record.record_id] = record.version
+        task = asyncio.ensure_future(self._holding(record))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
@@ -339,6 +342,12 @@ class Worker:
         self._nudge.set()
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             log.error("a run ended badly: %s", error, exc_info=error)
+
+    async def _holding(self, record: Record) -> None:
+        try:
+            await self._hold(record)
+        finally:
+            self._given.pop(record.record_id, None)
 
     async def _hold(self, record: Record) -> None:
         """One worker's hold on a record: pass after pass while the ledger lets it stay."""

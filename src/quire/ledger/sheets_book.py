@@ -1,0 +1,243 @@
+"""The book of a Sheets ledger: its two hidden tabs, its head, and the requests that make one commit.
+
+The head is a named range whose *id* is the token of the last journal entry. A commit first updates the range of that id,
+which fails if another commit has replaced it: that is the fence. Tabs are known by their ids, so people may rename them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quire.clock import iso, new_id
+from quire.errors import LedgerError
+from quire.google.budget import Lane
+from quire.google.error import Invalid
+from quire.google.sheets import Sheets
+from quire.ledger.sheets_rows import COLUMNS, WIDTH, Entry, cells
+from quire.model.record import Record, Status
+
+JOURNAL_ID = 1903000001
+STATE_ID = 1903000002
+HEAD = "QUIRE_HEAD"
+
+#: The engine's own tab, one row per record: what the visible table looks up.
+STATE_COLUMNS = (
+    "record_id",
+    "status",
+    "next_step",
+    "dedupe_key",
+    "last_run_id",
+    "last_error",
+    "updated_at",
+    "why",
+    "asks",
+    "workflow",
+    "version",
+)
+#: People look at these cells; the whole text is in the journal.
+STATE_CHARACTERS = 2000
+
+_LAST_COLUMN = chr(ord("A") + WIDTH - 1)
+
+
+class Book:
+    """One spreadsheet."""
+
+    def __init__(self, sheets: Sheets, spreadsheet_id: str) -> None:
+        self.sheets = sheets
+        self.spreadsheet_id = spreadsheet_id
+        self.head_name = HEAD
+        self._journal = "journal"
+
+    # -- tabs ------------------------------------------------------------------------------------------------------
+
+    async def look(self) -> tuple[set[int], set[str], bool]:
+        """The ids of the tabs, their titles, and whether there is a head. Learns what the journal is called now."""
+        fields = "sheets.properties(sheetId,title),namedRanges(namedRangeId,name)"
+        found = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields=fields)
+        tabs = {tab["properties"].get("sheetId", 0): tab["properties"]["title"] for tab in found.get("sheets", [])}
+        self._journal = tabs.get(JOURNAL_ID, self._journal)
+        head = any(named.get("name", "").startswith(HEAD) for named in found.get("namedRanges", []))
+        return set(tabs), set(tabs.values()), head
+
+    async def create(self, first: Entry, titles: set[str]) -> None:
+        """Make the tabs, the first entry and the head: all or nothing. Whoever comes second is refused."""
+        journal = next(title for title in ("journal", "quire_journal", new_id("journal_")) if title not in titles)
+        requests: list[dict[str, Any]] = [
+            _add_sheet(JOURNAL_ID, journal, WIDTH),
+            _write(JOURNAL_ID, 0, [COLUMNS]),
+            *self.state_tab(titles),
+            {"addNamedRange": {"namedRange": _head(first.token, self.head_name)}},
+            *_insert(JOURNAL_ID, 1, cells(first)),
+        ]
+        await self.sheets.spreadsheets_batch_update(self.spreadsheet_id, requests, repeatable=True)
+        self._journal = journal
+
+    def state_tab(self, titles: set[str]) -> list[dict[str, Any]]:
+        """Requests that make the tab ``state``."""
+        title = next(title for title in ("state", "quire_state", new_id("state_")) if title not in titles)
+        return [_add_sheet(STATE_ID, title, len(STATE_COLUMNS)), _write(STATE_ID, 0, [STATE_COLUMNS])]
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    async def rows(self, first: int, lane: Lane) -> list[list[Any]]:
+        """The journal from this row on (counted from 1); empty if there is no such row."""
+        for again in (False, True):
+            try:
+                [found] = await self.sheets.values_batch_get(
+                    self.spreadsheet_id, [f"{self._quoted}!A{first}:{_LAST_COLUMN}"], lane=lane
+                )
+                return found
+            except Invalid:
+                if again:
+                    return []
+                tabs, _, _ = await self.look()  # renamed, or shorter than that
+                if JOURNAL_ID not in tabs:
+                    raise LedgerError(
+                        f"the tab of the journal was deleted from the book {self.spreadsheet_id}; restore the book "
+                        "to a version before that (File > Version history)"
+                    ) from None
+        return []
+
+    @property
+    def _quoted(self) -> str:
+        return "'" + self._journal.replace("'", "''") + "'"
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def commit(self, entry: Entry, after: int, fence: str) -> list[dict[str, Any]]:
+        """The requests that append the entry after the row ``after``, if the head still is ``fence``."""
+        rows = cells(entry)
+        requests: list[dict[str, Any]] = [
+            {"updateNamedRange": {"namedRange": {"namedRangeId": fence, "range": _HEAD_RANGE}, "fields": "range"}},
+            {"deleteNamedRange": {"namedRangeId": fence}},
+            {"addNamedRange": {"namedRange": _head(entry.token, self.head_name)}},
+            *_insert(JOURNAL_ID, after, rows),
+        ]
+        if entry.snapshot and after > 1:
+            span = {"sheetId": JOURNAL_ID, "dimension": "ROWS", "startIndex": 1, "endIndex": after}
+            requests.append({"deleteDimension": {"range": span}})
+        return requests
+
+    async def send(self, requests: Sequence[Mapping[str, Any]], after: int, lane: Lane) -> list[list[str]]:
+        """One batch, never repeated here. Answers (token, prev_token) of the rows from ``after`` on, as they stand."""
+        answer = await self.sheets.spreadsheets_batch_update(
+            self.spreadsheet_id,
+            requests,
+            repeatable=False,
+            lane=lane,
+            response_ranges=[f"{self._quoted}!C{after + 1}:D"],
+            fields="updatedSpreadsheet.sheets.data.rowData.values.effectiveValue.stringValue",
+        )
+        found = answer.get("updatedSpreadsheet", {}).get("sheets", [])
+        data = [part for sheet in found for part in sheet.get("data", [])]
+        return [
+            [cell.get("effectiveValue", {}).get("stringValue", "") for cell in row.get("values", [])]
+            for part in data
+            for row in part.get("rowData", [])
+        ]
+
+    async def stale_head_is_refused(self) -> bool:
+        """Try to commit on a head that never was."""
+        stale = new_id("h0_", length=32)
+        fence = {"updateNamedRange": {"namedRange": {"namedRangeId": stale, "range": _HEAD_RANGE}, "fields": "range"}}
+        try:
+            await self.sheets.spreadsheets_batch_update(self.spreadsheet_id, [fence], repeatable=True)
+        except Invalid as refusal:
+            return refusal.index == 0
+        return False
+
+
+_HEAD_RANGE = {"sheetId": JOURNAL_ID, "startRowIndex": 0, "endRowIndex": 1, "startColumnIndex": 0, "endColumnIndex": 1}
+
+
+def is_fence(refusal: Invalid) -> bool:
+    """The head is another by now."""
+    return refusal.index in (0, 1) and refusal.request in ("updateNamedRange", "deleteNamedRange")
+
+
+def is_ghost(refusal: Invalid) -> bool:
+    """The head's name is taken by a range that nobody can see or delete (google-facts 2)."""
+    return refusal.index == 2 and refusal.request == "addNamedRange"
+
+
+def _head(token: str, name: str) -> dict[str, Any]:
+    return {"namedRangeId": token, "name": name, "range": _HEAD_RANGE}
+
+
+def _add_sheet(sheet_id: int, title: str, columns: int) -> dict[str, Any]:
+    grid = {"rowCount": 1, "columnCount": columns}
+    return {
+        "addSheet": {"properties": {"sheetId": sheet_id, "title": title, "hidden": True, "gridProperties": grid}},
+    }
+
+
+def protection(sheet_id: int, what: str) -> dict[str, Any]:
+    """A request that keeps people's hands off a tab."""
+    return {
+        "addProtectedRange": {"protectedRange": {"range": {"sheetId": sheet_id}, "description": what}},
+    }
+
+
+def _write(sheet_id: int, row: int, rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Plain text into cells, whatever it looks like: nothing is read as a formula, a number or a date."""
+    data = [{"values": [{"userEnteredValue": {"stringValue": text}} if text else {} for text in row]} for row in rows]
+    start = {"sheetId": sheet_id, "rowIndex": row, "columnIndex": 0}
+    return {"updateCells": {"rows": data, "fields": "userEnteredValue", "start": start}}
+
+
+def _insert(sheet_id: int, row: int, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    span = {"sheetId": sheet_id, "dimension": "ROWS", "startIndex": row, "endIndex": row + len(rows)}
+    return [{"insertDimension": {"range": span, "inheritFromBefore": True}}, _write(sheet_id, row, rows)]
+
+
+# -- the tab state -----------------------------------------------------------------------------------------------------
+
+
+def state_row(record: Record) -> list[str]:
+    ends = record.ended
+    waits = record.status in (Status.WAITING, Status.NEEDS_APPROVAL)
+    texts = (
+        record.record_id,
+        record.status.value,
+        "" if ends else record.step,
+        record.dedupe_key or "",
+        record.run_id or "",
+        record.last_error or "",
+        iso(record.updated_at),
+        record.note or "",
+        (record.question or "") if waits else "",
+        record.workflow,
+        str(record.version),
+    )
+    return [text[:STATE_CHARACTERS] for text in texts]
+
+
+def state_requests(records: Sequence[Record], places: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The requests that bring the rows of these records up to date; new ones come after the last place."""
+    known = sorted((places[r.record_id], r) for r in records if r.record_id in places)
+    requests: list[dict[str, Any]] = []
+    run: list[list[str]] = []
+    start = 0
+    for place, record in known:
+        if run and place == start + len(run):
+            run.append(state_row(record))
+        else:
+            if run:
+                requests.append(_write(STATE_ID, start, run))
+            start, run = place, [state_row(record)]
+    if run:
+        requests.append(_write(STATE_ID, start, run))
+    if new := [state_row(record) for record in records if record.record_id not in places]:
+        requests += _insert(STATE_ID, len(places) + 1, new)
+    return requests
+
+
+def state_anew(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The requests that write the whole tab again."""
+    grid = {"rowCount": len(records) + 1, "columnCount": len(STATE_COLUMNS)}
+    properties = {"sheetId": STATE_ID, "gridProperties": grid}
+    fields = "gridProperties(rowCount,columnCount)"
+    requests: list[dict[str, Any]] = [{"updateSheetProperties": {"properties": properties, "fields": fields}}]
+    return [*requests, _write(STATE_ID, 0, [STATE_COLUMNS, *(state_row(record) for record in records)])]

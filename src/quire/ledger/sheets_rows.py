@@ -1,0 +1,215 @@
+"""The journal of a Sheets ledger: what a row says, and which rows count.
+
+A commit is one entry, in one row or several that follow each other: ``(generation, seq, token, prev_token, commit_id,
+at, worker, format, body…)``. The body holds the after-image of everything that the commit touched, so replay needs no
+clock and no code (protocol 3). The token is a hash over the entry and the token before it: a cell that somebody edited
+breaks the chain. The body is JSON in ASCII, so there is nothing in it that a spreadsheet could read as something else.
+
+Each generation begins with a snapshot. Of two entries that follow the same one (which Google should have refused), the
+one that came first counts: rows are inserted at the end that their writer knows, so it stands further down (protocol
+12).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quire.errors import LedgerError
+from quire.ledger.blobs import resolved
+from quire.ledger.rows import TABLES, row_of, shortened, with_blobs
+from quire.model.event import Event
+
+COLUMNS = ("generation", "seq", "token", "prev_token", "commit_id", "at", "worker", "format", "body")
+BODY_AT = COLUMNS.index("body")
+TOKEN_AT = COLUMNS.index("token")
+#: Cells of a row; the body takes those that the other columns leave.
+WIDTH = 12
+#: What Google takes in one cell.
+CELL_CHARACTERS = 50_000
+FORMAT = "1"
+#: Values longer than this stand beside the rows, by their hash, and are written once.
+INLINE_CHARACTERS = 4096
+
+_TOKEN = re.compile(r"h\d+_[0-9a-f]{32}")
+_FORM = re.compile(r"(\w+?)(s?):(\d+)/(\d+)")
+
+
+class JournalDamaged(LedgerError):
+    """Rows of the journal are missing or were changed: nothing is claimed or done until somebody has looked."""
+
+
+class Entry(NamedTuple):
+    """One commit, as it stands in the journal."""
+
+    generation: int
+    seq: int
+    token: str
+    prev_token: str
+    commit_id: str
+    #: Of the writer's clock; kept as text, so that it hashes the same everywhere.
+    at: str
+    worker: str
+    snapshot: bool
+    body: str
+    #: The number of its last row, counted from 1 as people do; 0 before it is written.
+    position: int = 0
+
+
+def new_entry(
+    previous: Entry | None, *, commit_id: str, at: float, worker: str, body: str, snapshot: bool = False
+) -> Entry:
+    """The entry that follows ``previous``; without one, the first of a book."""
+    generation = 1 if previous is None else previous.generation + snapshot
+    seq = 1 if previous is None else previous.seq + 1
+    prev_token = "" if previous is None else previous.token
+    entry = Entry(generation, seq, "", prev_token, commit_id, repr(at), worker, snapshot, body)
+    return entry._replace(token=_token(entry))
+
+
+def _token(entry: Entry) -> str:
+    kind = FORMAT + "s" * entry.snapshot
+    head = [str(entry.generation), str(entry.seq), entry.prev_token, entry.commit_id, entry.at, entry.worker, kind]
+    hash_ = hashlib.sha256("\n".join([*head, entry.body]).encode()).hexdigest()
+    return f"h{entry.seq}_{hash_[:32]}"
+
+
+def cells(entry: Entry) -> list[list[str]]:
+    """The rows that hold the entry."""
+    each = CELL_CHARACTERS
+    pieces = [entry.body[at : at + each] for at in range(0, len(entry.body), each)] or [""]
+    wide = WIDTH - BODY_AT
+    parts = [pieces[at : at + wide] for at in range(0, len(pieces), wide)]
+    head = [str(entry.generation), str(entry.seq), entry.token, entry.prev_token]
+    head += [entry.commit_id, entry.at, entry.worker]
+    kind = FORMAT + "s" * entry.snapshot
+    return [[*head, f"{kind}:{n}/{len(parts)}", *part] for n, part in enumerate(parts, 1)]
+
+
+def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
+    """The entries in these rows, the first of which has the number ``first``. Blank and foreign rows are passed over.
+
+    Copies of a row are the same row; a row that says something else under a known token is damage.
+    """
+    found: dict[str, dict[int, tuple[int, Sequence[str]]]] = {}
+    for position, row in enumerate(rows, first):
+        if len(row) <= BODY_AT or not _TOKEN.fullmatch(str(row[TOKEN_AT])):
+            continue
+        form = _FORM.fullmatch(str(row[BODY_AT - 1]))
+        if form is None or form[1] != FORMAT:
+            raise JournalDamaged(
+                f"row {position} of the journal has the format {row[BODY_AT - 1]!r}, which this version of Quire cannot "
+                "read; a newer one may have written it (pip install -U quire), or somebody edited it"
+            )
+        texts = [str(cell) for cell in row]
+        parts = found.setdefault(texts[TOKEN_AT], {})
+        part = int(form[3])
+        if part in parts and list(parts[part][1]) != texts:
+            raise JournalDamaged(_edited(position, texts[1]))
+        parts.setdefault(part, (position, texts))
+    return [_joined(parts) for parts in found.values()]
+
+
+def _joined(parts: Mapping[int, tuple[int, Sequence[str]]]) -> Entry:
+    position, row = parts[min(parts)]
+    form = _FORM.fullmatch(row[BODY_AT - 1])
+    assert form is not None
+    count = int(form[4])
+    if sorted(parts) != list(range(1, count + 1)):
+        raise JournalDamaged(
+            f"entry {row[1]} of the journal has {len(parts)} of its {count} rows; {_REMEDY}",
+        )
+    body = "".join("".join(parts[n][1][BODY_AT:]) for n in range(1, count + 1))
+    try:
+        generation, seq = int(row[0]), int(row[1])
+    except ValueError:
+        raise JournalDamaged(_edited(position, row[1])) from None
+    entry = Entry(
+        generation, seq, row[2], row[3], row[4], row[5], row[6], bool(form[2]), body, max(p for p, _ in parts.values())
+    )
+    if _token(entry) != entry.token:
+        raise JournalDamaged(_edited(position, row[1]))
+    return entry
+
+
+_REMEDY = (
+    "restore the book to a version before that (File > Version history), or run 'quire doctor --repair'; "
+    "nothing is claimed until then"
+)
+
+
+def _edited(position: int, seq: str) -> str:
+    return f"row {position} of the journal (entry {seq}) is not as it was written: somebody edited it; {_REMEDY}"
+
+
+def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """The entries after ``last`` in their order, and those that do not count since another came first."""
+    after: dict[str, list[Entry]] = {}
+    for entry in found:
+        if entry.seq > last.seq:
+            after.setdefault(entry.prev_token, []).append(entry)
+    counted: list[Entry] = []
+    void: list[Entry] = []
+    while children := after.pop(last.token, None):
+        children.sort(key=lambda entry: entry.position)
+        last = children.pop()
+        counted.append(last)
+        void += children
+    for entry in void:  # grows: what follows a void entry is void, too
+        void += after.pop(entry.token, ())
+    if after:
+        lost = min((entry for rest in after.values() for entry in rest), key=lambda entry: entry.seq)
+        raise JournalDamaged(
+            f"the journal has entry {lost.seq} but not the one that it follows (after {last.seq} there is a gap); {_REMEDY}"
+        )
+    return counted, void
+
+
+def beginning(found: Sequence[Entry]) -> Entry:
+    """The snapshot with which the newest generation begins."""
+    snapshots = [entry for entry in found if entry.snapshot]
+    if not snapshots:
+        raise JournalDamaged(f"the journal has no beginning: its first row is gone; {_REMEDY}")
+    newest = max(entry.generation for entry in snapshots)
+    return max((entry for entry in snapshots if entry.generation == newest), key=lambda entry: entry.position)
+
+
+# -- bodies ----------------------------------------------------------------------------------------------------------
+
+
+def encoded(
+    rows: Mapping[type[Any], Sequence[Any]], known: Callable[[str], bool], others: Mapping[str, Any]
+) -> tuple[str, dict[str, str]]:
+    """The text of a body, and the long values that stand in it. ``known``: values that the journal has already."""
+    blobs: dict[str, str] = {}
+    body: dict[str, Any] = {}
+    for type_, given in rows.items():
+        if given:
+            short = [shortened(row, type_, INLINE_CHARACTERS, blobs) for row in given]
+            body[TABLES[type_][0]] = short if type_ is not Event else [row[1:] if not row.seq else row for row in short]
+    blobs = {reference: text for reference, text in blobs.items() if not known(reference)}
+    if blobs:
+        body["blobs"] = blobs
+    body |= others
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=True), blobs
+
+
+def decoded(body: str, blobs: dict[str, str]) -> tuple[dict[type[Any], list[Any]], dict[str, Any]]:
+    """The rows of a body with their long values put back, and what else it says. New long values go into ``blobs``."""
+    found = json.loads(body)
+    blobs |= found.get("blobs", {})
+
+    def lookup(reference: str, where: str) -> str:
+        return resolved(reference, blobs, where)
+
+    rows: dict[type[Any], list[Any]] = {}
+    for type_, (name, _) in TABLES.items():
+        given = found.get(name)
+        if given:
+            if type_ is Event:
+                given = [row if len(row) == len(Event._fields) else [0, *row] for row in given]
+            rows[type_] = [with_blobs(row_of(type_, row), type_, lookup) for row in given]
+    return rows, found

@@ -206,7 +206,7 @@ async def test_a_call_that_is_never_awaited_is_found() -> None:
 
 
 async def test_ten_megabytes_come_back_whole(store: str) -> None:
-    big = Workflow("big")
+    big = Workflow("big", result=str)
 
     @big.step
     async def same(run: Run) -> str:

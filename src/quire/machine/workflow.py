@@ -10,6 +10,7 @@ import sys
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from typing_extensions import TypeVar
@@ -34,7 +35,7 @@ N = TypeVar("N", bound=str | None)
 TIMEOUT: Span = "1h"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One named state of a machine and the function run in it; without one, a record rests until somebody moves it."""
 
@@ -55,7 +56,7 @@ class Step:
     def ends(self) -> bool:
         return not self.then
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.fn)
 
@@ -190,19 +191,15 @@ class Workflow(Generic[D, R, X]):
         self.check()
         return next(iter(self.steps.values()))
 
-    @property
+    @cached_property
     def data(self) -> Codec:
         """How its data is written and read."""
-        if self._data is dict or self._data is None:
-            return codec(dict[str, Any])
-        return codec(self._data)
+        return codec(dict[str, Any] if self._data in (dict, None) else self._data)
 
-    @property
+    @cached_property
     def result(self) -> Codec:
         """How its result is written and read."""
-        if self._result is not None:
-            return codec(self._result)
-        return codec(Any)
+        return codec(Any if self._result is None else self._result)
 
     def find(self, name: str) -> Step | None:
         """The step of this name, or the one that had it before (``was``)."""

@@ -198,7 +198,9 @@ class Hold:
         """Settle an outcome: commit the record's next image."""
         slot = self._slot(outcome) if keep or isinstance(outcome, Saved) else None
         made = transition.settle(self.record, outcome, self.host.now(), keep=slot)
-        image = made.image._replace(note=self.note)
+        image = made.image
+        if self.note is not image.note:
+            image = image._replace(note=self.note)
         children: tuple[Record, ...] = ()
         fanins: tuple[Fanin, ...] = ()
         if isinstance(outcome, Waits):

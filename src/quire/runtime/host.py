@@ -57,6 +57,10 @@ class Host(Protocol):
         """Look whether it happened."""
         ...
 
+    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
+        """Take it back."""
+        ...
+
     def known_dead(self, worker: Worker) -> bool:
         """Whether that worker's process has surely ended."""
         ...

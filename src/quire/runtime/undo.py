@@ -86,7 +86,7 @@ async def _undo(hold: Hold, receipt: Receipt, key: str) -> str:
         return "the worker was away too long; it did not act"
     try:
         async with asyncio.timeout(left):
-            await effect.undo(act, value)
+            await host.undo(effect, act, value)
     except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
         return described(error)
     await hold.deliver(host.keyring.signed(intent._replace(stage=Stage.DONE)), receipt._replace(stage=Stage.UNDONE))

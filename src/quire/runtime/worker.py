@@ -113,6 +113,10 @@ class Worker:
         assert effect.probe is not None
         return await effect.probe(act, *args, **kwargs)
 
+    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
+        assert effect.undo is not None
+        await effect.undo(act, value)
+
     def known_dead(self, worker: WorkerRow) -> bool:
         return process.known_dead(worker)
 

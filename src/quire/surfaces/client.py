@@ -121,8 +121,8 @@ class Client:
         self.keyring: Keyring | None = None
 
     async def __aenter__(self) -> Client:
-        await self.ledger.open()
         try:
+            await self.ledger.open()
             self.keyring = await engine.shared_keyring(self.ledger)
             await engine.register(self.ledger, self.registry)
         except BaseException:

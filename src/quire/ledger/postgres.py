@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
 from quire.ledger import rows
-from quire.ledger.base import Ledger, Recovered, Traits
+from quire.ledger.base import Ledger, Recovered, Row, Traits
 from quire.ledger.postgres_view import (
     CLOCK,
     CONTROL,
@@ -42,7 +42,7 @@ from quire.ledger.postgres_view import (
     turns_of,
 )
 from quire.ledger.postgres_wire import Address, Answer, Clash, Lane, Lost, Param, Spoiled, Wire, array
-from quire.ledger.postgres_write import Writer
+from quire.ledger.postgres_write import Restorer, Writer
 from quire.ledger.queries import migrations, query_sql, seen_status
 from quire.ledger.rules import GRACE, Draft, as_seen, claimed_by
 from quire.model.change import (
@@ -837,6 +837,38 @@ class PostgresLedger(Ledger):
             return (await wire.flush())[place].count
 
         return await self._transacted(self._claims, body)
+
+    # -- copying -----------------------------------------------------------------------------------------------
+
+    async def dump(self, type_: type[Row], *, after: tuple[Any, ...] = (), limit: int = 1000) -> list[Row]:
+        table, keys = rows.TABLES[type_]
+        named = ", ".join(map(rows.quoted, keys))
+        marks = ", ".join(f"${place}" for place in range(2, 2 + len(keys)))
+        where = f"WHERE ({named}) > ({marks})" if after else ""
+        sql = f"SELECT {rows.columns(type_)} FROM {table} {where} ORDER BY {named} LIMIT $1"
+
+        def make(values: Sequence[Any]) -> Row:
+            row: Row = rows.row_of(type_, values)
+            return row
+
+        return await self._transacted(
+            self._reads, lambda wire: Reading(View(), wire).all(type_, make, sql, limit, *after)
+        )
+
+    async def restore(self, type_: type[Row], given: Sequence[Row], epoch: int) -> None:
+        async def body(wire: Wire) -> None:
+            wire.send("BEGIN")
+            wire.send(_EXCLUSIVE, self._control_key)
+            view = View()
+            await self._read_into(view, wire, Want())
+            if not view.sealed:
+                raise LedgerError(f"the ledger {self._address.shown} is open; rows are copied into a closed one only")
+            Restorer(wire, self.traits.inline_bytes).put(type_, given)
+            wire.send("UPDATE ledger SET epoch = $1::bigint", epoch)
+            wire.send("COMMIT")
+            await wire.flush()
+
+        await self._transacted(self._claims, body)
 
     # -- waking ------------------------------------------------------------------------------------------------
 

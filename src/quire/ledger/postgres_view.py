@@ -344,7 +344,7 @@ class Reading:
 
     def _keep(self, container: Any, key: Any, type_: type[Any], row: Any) -> None:
         container[key] = row
-        if any(is_reference(row[place]) for place in rows.LONG[type_]):
+        if any(is_reference(row[place]) for place in rows.LONG.get(type_, ())):
             self._short.append((container, key, type_))
 
     async def put_blobs(self) -> None:

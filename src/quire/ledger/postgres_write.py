@@ -14,7 +14,7 @@ from quire.ledger.rules import Draft
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import CLAIMABLE, Record
-from quire.model.side import Bucket, Control, Fanin, Signal, Worker
+from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 
 _SQL_TYPES = {"int": "bigint", "float": "float8", "bool": "boolean"}
 
@@ -52,13 +52,16 @@ def _insert(table: str, types: dict[str, str], conflict: str = "") -> str:
     return f"INSERT INTO {table} ({names}) SELECT * FROM {_unnest(types)} {conflict}"
 
 
-def _upsert(type_: Any) -> str:
+def _upsert(type_: Any, types: dict[str, str]) -> str:
     table, keys = rows.TABLES[type_]
-    updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in type_._fields if n not in keys)
-    return _insert(table, _types(type_), f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}")
+    updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in types if n not in keys)
+    return _insert(table, types, f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}")
 
 
-_PUT = {type_: _upsert(type_) for type_ in (Receipt, Signal, Fanin, Worker, Control, Bucket)}
+_PUT: dict[Any, str] = {
+    type_: _upsert(type_, _types(type_)) for type_ in (Receipt, Signal, Fanin, Worker, Control, Bucket, Setting, Event)
+}
+_RESTORE_RECORDS = _upsert(Record, _STORED)
 _ADD = {type_: _insert(rows.TABLES[type_][0], _types(type_)) for type_ in (Receipt, Signal)}
 _ADD_RECORDS = _insert("records", _STORED)
 _EVENT = {name: sql for name, sql in _types(Event).items() if name != "seq"}
@@ -83,17 +86,80 @@ def _queued(records: Sequence[Record]) -> dict[str, Sequence[Any]]:
     }
 
 
-class Writer:
+class _Rows:
+    """Sends rows, and their long values as blobs beside them."""
+
+    def __init__(self, wire: Wire, limit: int) -> None:
+        self.wire = wire
+        self.limit = limit
+        self._blobs: dict[str, str] = {}
+
+    def _put(self, type_: Any, changed: Sequence[Any]) -> None:
+        self._add(_PUT[type_], type_, _types(type_), changed)
+
+    def _add(
+        self,
+        sql: str,
+        type_: type[Any],
+        types: dict[str, str],
+        changed: Sequence[Any],
+        more: dict[str, Sequence[Any]] | None = None,
+    ) -> None:
+        if not changed:
+            return
+        columns: dict[str, Sequence[Any]] = dict(zip(type_._fields, zip(*changed, strict=True), strict=True))
+        for place in rows.LONG.get(type_, ()):
+            name = type_._fields[place]
+            columns[name] = self._shortened(columns[name], None)
+        columns |= more or {}
+        self.wire.send(sql, *(array(sql_type, columns[name]) for name, sql_type in types.items()))
+
+    def _shortened(self, column: Sequence[str | None], before: Sequence[str | None] | None) -> Sequence[str | None]:
+        """The column with its long values put aside as blobs; what the row had before is in the ledger already."""
+        if all(text is None or len(text) <= self.limit for text in column):
+            return column
+        short: list[str | None] = []
+        for place, text in enumerate(column):
+            if text is None or len(text) <= self.limit:
+                short.append(text)
+            else:
+                known = before is not None and before[place] == text
+                short.append(spilled(text, {} if known else self._blobs))
+        return short
+
+    def _add_blobs(self) -> None:
+        if self._blobs:
+            hashes = sorted(self._blobs)
+            texts = [self._blobs[hash_] for hash_ in hashes]
+            self.wire.send(_ADD_BLOBS, array("text", hashes), array("text", texts))
+
+
+class Restorer(_Rows):
+    """Sends rows of another ledger as they are."""
+
+    def put(self, type_: type[Any], given: Sequence[Any]) -> None:
+        if not given:
+            return
+        if type_ is Record:
+            self._add(_RESTORE_RECORDS, Record, _STORED, given, _queued(given))
+        else:
+            self._put(type_, given)
+        if type_ is Event:
+            # The next event comes after these.
+            sql = "SELECT setval('events_seq_seq', greatest(last_value, $1::bigint)) FROM events_seq_seq"
+            self.wire.send(sql, max(event.seq for event in given))
+        self._add_blobs()
+
+
+class Writer(_Rows):
     """Sends what a draft decided, in parts if need be."""
 
     def __init__(self, wire: Wire, view: View, draft: Draft, limit: int) -> None:
-        self.wire = wire
+        super().__init__(wire, limit)
         self.view = view
         self.draft = draft
-        self.limit = limit
         self._sent: dict[str, Record] = {}
         self._events = 0
-        self._blobs: dict[str, str] = {}
 
     def push(self) -> None:
         """Send the rows of known records and the events that were decided since the last time."""
@@ -126,10 +192,7 @@ class Writer:
         self._put(Worker, [draft.workers[worker_id] for worker_id in sorted(draft.workers)])
         self._put(Control, [draft.controls[scope] for scope in sorted(draft.controls)])
         self._put(Bucket, [draft.buckets[name] for name in sorted(draft.buckets)])
-        if self._blobs:
-            hashes = sorted(self._blobs)
-            texts = [self._blobs[hash_] for hash_ in hashes]
-            self.wire.send(_ADD_BLOBS, array("text", hashes), array("text", texts))
+        self._add_blobs()
         if draft.epoch != self.view.epoch:
             self.wire.send("UPDATE ledger SET epoch = $1::bigint", draft.epoch)
 
@@ -153,41 +216,8 @@ class Writer:
             arrays.append(array(_STORED[name], column))
         self.wire.send(_update(tuple(names)), *arrays)
 
-    def _shortened(self, column: Sequence[str | None], before: Sequence[str | None] | None) -> Sequence[str | None]:
-        """The column with its long values put aside as blobs; what the row had before is in the ledger already."""
-        if all(text is None or len(text) <= self.limit for text in column):
-            return column
-        short: list[str | None] = []
-        for place, text in enumerate(column):
-            if text is None or len(text) <= self.limit:
-                short.append(text)
-            else:
-                known = before is not None and before[place] == text
-                short.append(spilled(text, {} if known else self._blobs))
-        return short
-
     def _add_or_put(self, type_: Any, changed: dict[str, Any], new: set[str]) -> None:
         """Rows that were not there are inserted and nothing else, so that one made elsewhere meanwhile is not lost."""
         keys = sorted(changed)
         self._add(_ADD[type_], type_, _types(type_), [changed[key] for key in keys if key in new])
         self._put(type_, [changed[key] for key in keys if key not in new])
-
-    def _put(self, type_: Any, changed: Sequence[Any]) -> None:
-        self._add(_PUT[type_], type_, _types(type_), changed)
-
-    def _add(
-        self,
-        sql: str,
-        type_: type[Any],
-        types: dict[str, str],
-        changed: Sequence[Any],
-        more: dict[str, Sequence[Any]] | None = None,
-    ) -> None:
-        if not changed:
-            return
-        columns: dict[str, Sequence[Any]] = dict(zip(type_._fields, zip(*changed, strict=True), strict=True))
-        for place in rows.LONG.get(type_, ()):
-            name = type_._fields[place]
-            columns[name] = self._shortened(columns[name], None)
-        columns |= more or {}
-        self.wire.send(sql, *(array(sql_type, columns[name]) for name, sql_type in types.items()))

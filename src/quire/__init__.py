@@ -67,7 +67,16 @@ _HOMES = {
     "open": "quire.surfaces.plain",
 }
 
-__all__ = list(_HOMES)
+__all__ = [*_HOMES, "main"]  # noqa: PLE0604 - the names of a dict are strings
+
+
+def main() -> None:
+    """At the end of a file of workflows: ``python flows.py`` is then the same as ``quire up flows.py``."""
+    import sys
+
+    from quire.surfaces.cli import run_file
+
+    run_file(sys.argv[0])
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quire.clock import Span, seconds
-from quire.errors import DefinitionError, InputError, did_you_mean
+from quire.errors import DefinitionError, IllegalMove, InputError, did_you_mean
 from quire.model.codec import dump
 from quire.model.wait import On, Wait
 
@@ -126,13 +126,13 @@ def check_vote(wait: Wait, vote: Vote, groups: Mapping[str, Sequence[str]] | Non
     if vote.choice not in choices:
         raise InputError(f"{vote.choice!r} is no answer to {about.get('text')!r}{did_you_mean(vote.choice, choices)}")
     if vote.seen and vote.seen != about.get("hash") and vote.seen != wait.name:
-        raise InputError(
+        raise IllegalMove(
             f"what is asked has changed since it was shown: it is now {about.get('text')!r} "
             f"with {dump(about.get('show'))[:200]}; look at it again, then answer"
         )
     people = about.get("by", [])
     if people and not _may_answer(vote.by, people, groups or {}):
-        raise InputError(f"{vote.by or 'somebody without a name'} may not answer this; it is for {', '.join(people)}")
+        raise IllegalMove(f"{vote.by or 'somebody without a name'} may not answer this; it is for {', '.join(people)}")
     for word in vote.edits:
         if word not in about.get("edit", []):
             allowed = ", ".join(about.get("edit", [])) or "nothing"

@@ -9,7 +9,7 @@ from quire.ledger.base import Ledger
 from quire.machine import transition
 from quire.machine.source import Cron
 from quire.machine.workflow import Registry, Workflow
-from quire.model.change import Applied, Change
+from quire.model.change import Applied, Change, Refused
 from quire.model.codec import dump, parse
 from quire.model.record import Record, Status, new_record
 from quire.model.side import Setting
@@ -83,5 +83,7 @@ async def _start_cron(
         record = first_record(workflow, record_id, data, now, dedupe_key=f"{name}|{iso(moment)}")
         changes.append(starting(record, by=f"cron {cron.spec}"))
     verdicts = await ledger.commit(changes)
+    if any(isinstance(verdict, Refused) and verdict.code in ("halted", "sealed") for verdict in verdicts):
+        return 0  # its moments are not over: they start when the halt is
     await ledger.keep(kept._replace(value=dump({"until": now})))
     return sum(isinstance(verdict, Applied) and not verdict.again for verdict in verdicts)

@@ -204,7 +204,6 @@ class Worker:
 
     async def run(self, *, budget: Span | None = None, until_idle: bool = False) -> None:
         """Work until told to stop; or until the budget ends; or until nothing is due and nothing runs."""
-        self._stopping = False
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget
@@ -226,6 +225,7 @@ class Worker:
             except LedgerUnavailable as error:
                 log.warning("farewell of %s failed: %s", self.worker_id, error)
             self.budget_end = None
+            self._stopping = False
             self._new_incarnation()
 
     def stop(self) -> None:

@@ -1,0 +1,229 @@
+"""``quire init``, ``demo``, ``check``, ``config``, ``completion``, ``emulate``: where people begin."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from quire.errors import DefinitionError, InputError, QuireError
+from quire.surfaces.cli.command import Exit, Session, verb
+
+_TOML = """# Paths are relative to this file. A flag wins over QUIRE_LEDGER and the like, and those over this file.
+flows = ["flows.py"]
+ledger = "{ledger}"
+# folder = "Workflows"
+# deps = "flows:make_deps"
+# public_url = "https://quire.example.org"
+
+[groups]
+editors = []
+"""
+
+_FLOWS = '''"""A first workflow: greet somebody, once a person agrees."""
+
+import quire
+from pydantic import BaseModel
+from quire import Act, Run, Workflow, effect
+
+
+class Greeting(BaseModel):
+    name: str
+    text: str = ""
+
+
+@effect
+async def send(act: Act, text: str) -> str:
+    """Something irreversible: done at most once for each record."""
+    print(text)
+    return text
+
+
+greet = Workflow("greet", data=Greeting, result=str)
+
+
+@greet.step(then="review")
+async def draft(run: Run[Greeting]) -> None:
+    run.data.text = f"Hello, {run.data.name}!"
+
+
+@greet.step(then=["deliver", "drop"])
+async def review(run: Run[Greeting]) -> str:
+    answer = await run.ask("Send this?", show=run.data.text, edit=["text"])
+    return "deliver" if answer else "drop"
+
+
+@greet.step
+async def deliver(run: Run[Greeting]) -> str:
+    return await run.once(send, run.data.text)
+
+
+@greet.step
+async def drop(run: Run[Greeting]) -> str:
+    return ""
+'''
+
+
+@verb(
+    "init",
+    example="""
+    quire init
+    quire init shop --ledger postgresql://localhost/shop
+    """,
+)
+@click.argument("directory", default=".", type=click.Path(file_okay=False))
+def init(session: Session, directory: str) -> int:
+    """Write quire.toml and flows.py into DIRECTORY and look whether this machine is ready.
+
+    A file that is there already is left as it is.
+    """
+    folder = Path(directory)
+    ledger = str(session.flags.get("ledger") or "sqlite:///.quire/ledger.db")
+    if '"' in ledger or "\\" in ledger or not ledger.isprintable():
+        raise InputError(f"{ledger!r} is no address of a ledger")
+    made = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (
+            ("quire.toml", _TOML.format(ledger=ledger)),
+            ("flows.py", _FLOWS.replace("import quire\n", "")),
+        ):
+            path = folder / name
+            if path.exists():
+                session.out.say(f"left {path} as it is")
+            else:
+                path.write_text(text, encoding="utf-8")
+                made.append(str(path))
+                session.out.say(f"wrote {path}")
+    except OSError as error:
+        raise InputError(f"{str(folder)!r} cannot be written: {error}") from error
+    if session.json:
+        session.out.emit({"made": made})
+        return Exit.OK
+    from quire.surfaces.cli.doctor import examined
+
+    session.file = str(folder / "quire.toml")
+    session.flags.pop("ledger", None)
+    code = examined(session, quiet=True)
+    cd = "" if directory == "." else f"cd {directory} && "
+    session.out.say(f"  next: {cd}quire up          (in another terminal: {cd}quire start greet name=Ann)", bold=True)
+    return code
+
+
+@verb(
+    "demo",
+    example="""
+    quire demo
+    quire demo --dir quire-demo --articles 20
+    """,
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False),
+    help="Where to; otherwise ./quire-demo, or a new temporary directory if that exists.",
+)
+@click.option("--articles", type=click.IntRange(4, 500), default=12, show_default=True, help="How many.")
+def demo(session: Session, directory: str | None, articles: int) -> int:
+    """Watch a worker be killed half-way and nothing be done twice.
+
+    Articles are drafted, reviewed, posted and archived on a ledger of their own. Half-way the worker is killed with
+    kill -9; a new one goes on. At the end the posts are counted.
+    """
+    from quire.surfaces.demo import run_demo
+
+    return run_demo(session, directory, articles)
+
+
+@verb("check", example="quire check flows.py")
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
+def check(session: Session, files: Sequence[str]) -> int:
+    """Load the workflows of these files, or of those in quire.toml, and name what is wrong with them.
+
+    For a CI: exit code 0 if all is well, 2 if not. The ledger is not touched.
+    """
+    from quire.surfaces.cli.flows import load_deps, load_file, load_flows
+    from quire.surfaces.cli.run import flow_files
+
+    wanted = flow_files(session, files)
+    if not wanted:
+        load_flows(wanted)
+    problems = 0
+    names: dict[str, str] = {}
+    for file in wanted:
+        try:
+            found = load_file(file)
+        except QuireError as error:
+            problems += 1
+            _told(session, file, "", str(error))
+            continue
+        for workflow in found:
+            wrong = workflow.problems()
+            if names.setdefault(workflow.name, file) != file:
+                wrong.append(f"{names[workflow.name]!r} has a workflow of the same name")
+            try:
+                if not wrong:
+                    workflow.definition()
+            except DefinitionError as error:
+                wrong.append(str(error))
+            problems += len(wrong)
+            for problem in wrong:
+                _told(session, file, workflow.name, problem)
+            if not wrong:
+                steps = " → ".join(workflow.steps)
+                if session.json:
+                    session.out.emit({"file": file, "workflow": workflow.name, "steps": list(workflow.steps)})
+                else:
+                    session.out.say(f"{file}: {workflow.name} is well: {steps}", colour="green")
+    if not problems:
+        load_deps(session.config.deps)
+    return Exit.BAD_INPUT if problems else Exit.OK
+
+
+def _told(session: Session, file: str, workflow: str, problem: str) -> None:
+    if session.json:
+        session.out.emit({"file": file, "workflow": workflow or None, "problem": problem})
+    else:
+        where = f"{file}: {workflow}: " if workflow else ""
+        session.out.say(where + problem, colour="red")
+
+
+@verb("config", example="quire config")
+def config(session: Session) -> None:
+    """Show each setting, its value and where it comes from: flag, environment, file or default."""
+    from quire.surfaces.config import told
+
+    rows = list(told(session.config))
+    if session.json:
+        for name, value, source in rows:
+            session.out.emit({"key": name, "value": value, "source": source})
+        return
+    shown = [
+        (name, ", ".join(map(str, value)) if isinstance(value, list | dict) else value, source)
+        for name, value, source in rows
+    ]
+    session.out.table(("key", "value", "source"), shown)
+
+
+@verb("completion", example='eval "$(quire completion bash)"')
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(session: Session, shell: str) -> None:
+    """Print a script that makes SHELL complete commands, options, and ids, steps and choices from the ledger."""
+    from click.shell_completion import get_completion_class
+
+    from quire.surfaces.cli import cli
+
+    found = get_completion_class(shell)
+    assert found is not None
+    made = found(cli, {}, "quire", "_QUIRE_COMPLETE")
+    click.echo(made.source_template % made.source_vars())
+
+
+@click.command("emulate", add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def emulate(words: Sequence[str]) -> int:
+    """Run an emulator of the Google APIs. Its own help: quire emulate --help."""
+    return subprocess.call([sys.executable, "-m", "quire.testing.emulator", *words])

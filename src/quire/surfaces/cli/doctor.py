@@ -1,0 +1,229 @@
+"""``quire doctor``: examines the machine, the configuration and the ledger, and says what to do about what it finds."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from quire.clock import new_id
+from quire.errors import QuireError
+from quire.model.codec import parse
+from quire.model.record import Status
+from quire.model.side import Setting
+from quire.runtime import process
+from quire.surfaces import relay, telling
+from quire.surfaces.cli.command import Exit, Session, verb
+from quire.surfaces.client import Client
+from quire.surfaces.config import concealed, sqlite_path
+
+#: SQLite versions in which two connections that write and checkpoint at one instant may, very rarely, corrupt a file.
+_WAL_RESET = ((3, 7, 0), (3, 51, 2))
+_ROOM = 100 * 1024 * 1024
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "glusterfs", "ceph"})
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    #: well, warning or ill
+    state: str
+    what: str
+
+
+def well(what: str) -> Finding:
+    return Finding("well", what)
+
+
+def warning(what: str) -> Finding:
+    return Finding("warning", what)
+
+
+def ill(what: str) -> Finding:
+    return Finding("ill", what)
+
+
+@verb("doctor", example="quire doctor")
+def doctor(session: Session) -> int:
+    """Examine this machine, the configuration and the ledger.
+
+    Exit code 0 if nothing is ill (warnings are not), 3 otherwise.
+    """
+    return examined(session)
+
+
+def examined(session: Session, *, quiet: bool = False) -> int:
+    """Look at everything and tell; with ``quiet``, only what is not well."""
+    found = [*_machine(), *_ledger_file(session)]
+    if not any(finding.state == "ill" for finding in found):
+        found += _opened(session)
+    for finding in found:
+        if session.json:
+            session.out.emit(finding._asdict())
+        elif not quiet or finding.state != "well":
+            mark, colour = {"well": ("✓", "green"), "warning": ("!", "yellow"), "ill": ("✗", "red")}[finding.state]
+            session.out.say(f"{mark} {finding.what}", colour=colour)
+    bad = sum(finding.state == "ill" for finding in found)
+    if not session.json:
+        warnings = sum(finding.state == "warning" for finding in found)
+        session.out.say(f"{len(found)} looked at, {warnings} warnings, {bad} ill")
+    return Exit.REFUSED if bad else Exit.OK
+
+
+def _machine() -> Iterator[Finding]:
+    version = platform.python_version()
+    yield well(f"Python {version}") if sys.version_info >= (3, 11) else ill(f"Python {version}: 3.11 is needed")
+    library = sqlite3.sqlite_version_info
+    if library < (3, 37):
+        yield ill(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed; install quire[sqlite]")
+    elif _WAL_RESET[0] <= library <= _WAL_RESET[1]:
+        yield warning(
+            f"SQLite {sqlite3.sqlite_version} may, very rarely, damage a ledger that several processes share (mended "
+            "in 3.51.3): one process at a time is safe; otherwise install quire[sqlite], or use PostgreSQL"
+        )
+    else:
+        yield well(f"SQLite {sqlite3.sqlite_version}")
+
+
+def _ledger_file(session: Session) -> Iterator[Finding]:
+    config = session.config
+    yield well(f"configuration: {config.path or 'no quire.toml; defaults'}")
+    for file in config.flows:
+        if not Path(file).is_file():
+            yield ill(f"the flow file {file!r} is not there (from {config.source('flows')})")
+    path = sqlite_path(config.ledger)
+    if path is None:
+        yield well(f"ledger: {concealed(config.ledger)} (from {config.source('ledger')})")
+        return
+    yield well(f"ledger: {path} (from {config.source('ledger')})")
+    folder = next((parent for parent in Path(path).absolute().parents if parent.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free
+    text = f"{free // (1024 * 1024):,} MB are free under {folder}"
+    yield well(text) if free > _ROOM else ill(f"{text}: make room, commits will fail")
+    kind = _file_system(folder)
+    if kind in _NETWORK:
+        yield ill(
+            f"the ledger lies on a network file system ({kind}), on which locks do not hold; move it to a local disk"
+        )
+    if not os.access(folder, os.W_OK):
+        yield ill(f"{str(folder)!r} cannot be written by this user")
+
+
+def _file_system(folder: Path) -> str:
+    """The kind of file system under a folder; empty where the system does not tell."""
+    try:
+        lines = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    mounts = [line.split() for line in lines]
+    fitting = [row for row in mounts if len(row) > 2 and (folder == Path(row[1]) or Path(row[1]) in folder.parents)]
+    return max(fitting, key=lambda row: len(row[1]))[2] if fitting else ""
+
+
+def _opened(session: Session) -> list[Finding]:
+    path = sqlite_path(session.config.ledger)
+    if path is not None and not Path(path).is_file():
+        return [well("the ledger is not there yet; quire up makes it")]
+    found: list[Finding] = []
+
+    async def work(client: Client) -> None:
+        await _written(client, found)
+        if path is not None:
+            found.extend(_sqlite(path))
+        settings_warnings = getattr(client.ledger, "settings_warnings", None)
+        if settings_warnings is not None:
+            found.extend(warning(str(text)) for text in await settings_warnings())
+        await _work(client, found, shared=path is not None)
+
+    try:
+        session.with_client(work)
+    except QuireError as error:
+        found.append(ill(str(error)))
+    return found
+
+
+async def _written(client: Client, found: list[Finding]) -> None:
+    """The ledger opens and takes a write."""
+    began = client.clock.boottime()
+    name = "doctor"
+    kept = await client.ledger.setting(name)
+    word = f'"{new_id()}"'
+    if not await client.ledger.keep(Setting(name, word, kept.version if kept is not None else 0)):
+        found.append(warning("another doctor wrote at this very moment"))
+        return
+    read = await client.ledger.setting(name)
+    took = client.clock.boottime() - began
+    if read is None or read.value != word:
+        found.append(ill("the ledger does not read back what was written"))
+    else:
+        found.append(well(f"the ledger opens, writes and reads back ({telling.span(took)})"))
+
+
+def _sqlite(path: str) -> Iterator[Finding]:
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            (answer,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            (mode,) = db.execute("PRAGMA journal_mode").fetchone()
+        db.close()
+    except sqlite3.Error as error:
+        yield ill(f"the file cannot be examined: {error}")
+        return
+    yield (
+        well("the file is sound (quick_check)")
+        if answer == "ok"
+        else ill(f"the file is damaged: {answer}; restore a copy")
+    )
+    text = f"journal mode {mode}, synchronous FULL: an acknowledged commit survives a power cut"
+    yield well(text) if mode == "wal" else warning(f"journal mode is {mode}, not wal")
+
+
+async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
+    standing, workers, counts = await client.standing(), await client.workers(), await client.counts()
+    live = [worker for worker in workers if telling.alive(worker, standing.now)]
+    processes = {worker.pid for worker in live}
+    old = _WAL_RESET[0] <= sqlite3.sqlite_version_info <= _WAL_RESET[1]
+    if shared and len(processes) > 1 and old:
+        found.append(
+            warning(f"{len(processes)} worker processes share this file on SQLite {sqlite3.sqlite_version}; see above")
+        )
+    waiting = sum(count.count for count in counts if count.status in (Status.PENDING, Status.RUNNING, Status.WAITING))
+    if live or not waiting:
+        found.append(well(f"{len(live)} workers are alive"))
+    else:
+        found.append(warning(f"no worker is alive and {waiting} records wait; start one (quire worker)"))
+    lost = [
+        worker for worker in workers if worker.closed is None and (worker not in live or process.known_dead(worker))
+    ]
+    if lost:
+        found.append(warning(f"{len(lost)} workers are lost; the next live worker takes over their records"))
+    if standing.sealed:
+        found.append(warning(f"the ledger is sealed; its records are at {standing.sealed}"))
+    for control in standing.controls:
+        if control.halted or control.paused:
+            word = "halted" if control.halted else "paused"
+            what = "the ledger" if control.scope == "*" else control.scope
+            found.append(warning(f"{what} is {word}; quire resume ends it"))
+    known = {tuple(pair) for worker in live for pair in parse(worker.knows)}
+    for count in counts:
+        if count.status is not Status.PENDING:
+            continue
+        due = await client.find(workflow=count.workflow, step=count.step, status=Status.PENDING, limit=1000)
+        late = [standing.now - record.due_at for record in due if record.due_at is not None]
+        longest = max(late, default=0.0)
+        if live and (count.workflow, count.step) not in known and longest > telling.STRANDED_SECONDS:
+            found.append(
+                ill(f"stranded: {count.count} records at {count.workflow}/{count.step}, which no live worker knows")
+            )
+        elif live and longest > 60:
+            found.append(warning(f"{count.workflow}/{count.step} lags: due for {telling.span(longest)}; add workers"))
+    tick = await relay.last_tick(client.ledger)
+    if tick is not None:
+        at, period = tick
+        ago = standing.now - at
+        text = f"the last tick was {telling.span(ago)} ago, one is expected every {telling.span(period)}"
+        found.append(ill(f"{text}: the periodic caller is silent") if ago > 2 * period and not live else well(text))

@@ -1,0 +1,66 @@
+"""Following a record: its log as it comes, until it ends or waits for a person."""
+
+from __future__ import annotations
+
+from quire.clock import iso
+from quire.model.record import Record, Status
+from quire.model.wait import On, load_waits
+from quire.surfaces import telling
+from quire.surfaces.cli.command import Exit, Session
+from quire.surfaces.client import Client
+
+#: How often the ledger is asked for news.
+GLANCE_SECONDS = 0.1
+
+
+def ending(record: Record) -> Exit | None:
+    """The exit code for a record that stands still; None: it goes on by itself."""
+    match record.status:
+        case Status.DONE:
+            return Exit.OK
+        case Status.ERROR:
+            return Exit.ERROR
+        case Status.CANCELLED:
+            return Exit.CANCELLED
+        case Status.NEEDS_APPROVAL:
+            return Exit.NEEDS_PERSON
+        case Status.WAITING if any(wait.on is On.REST for wait in load_waits(record.waits)):
+            return Exit.NEEDS_PERSON
+        case _:
+            return None
+
+
+async def follow(session: Session, client: Client, record_id: str) -> int:
+    """Print the log of a record as it comes. The exit code says how it stands at the end."""
+    out, seen, warned = session.out, 0, False
+    while True:
+        record = await client.get(record_id)
+        for event in await client.events(record_id, after=seen):
+            seen = event.seq
+            if out.json:
+                out.emit(telling.event_json(event))
+            else:
+                out.say(f"{iso(event.at)[11:23]}  {telling.line(event)}")
+        code = ending(record)
+        if code is not None:
+            await _last(session, client, record)
+            return code
+        if not warned and record.status is Status.PENDING:
+            warned = True
+            told = telling.why(record, await telling.around(client.ledger, record))
+            if told.kind in ("no worker", "stranded", "paused", "halted"):
+                out.note(told.sentence)
+        await client.clock.sleep(GLANCE_SECONDS)
+
+
+async def _last(session: Session, client: Client, record: Record) -> None:
+    out = session.out
+    if out.json:
+        out.emit(telling.record_json(record))
+    elif record.status is Status.DONE:
+        out.say(f"DONE: {record.result or 'null'}", colour="green")
+    else:
+        told = telling.why(record, await telling.around(client.ledger, record))
+        out.say(
+            f"{record.status}: {told.sentence}", colour="yellow" if record.status is Status.NEEDS_APPROVAL else "red"
+        )

@@ -1,0 +1,162 @@
+"""Many records from a file: the lines of a CSV or JSONL, each with its number, or with what is wrong with it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from quire.errors import InputError
+from quire.surfaces.cli.values import Schema, fitted, kinds
+
+#: A cell may be this long.
+_CELL = 16 * 1024 * 1024
+
+
+class Row(NamedTuple):
+    """One line of the file: its data, or its problem."""
+
+    line: int
+    data: dict[str, Any]
+    record_id: str | None = None
+    problem: str = ""
+
+
+@contextmanager
+def opened(name: str) -> Iterator[TextIO]:
+    """The file, or standard input (``-``). A byte that is no UTF-8 spoils its line, not the file."""
+    if name == "-":
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        return
+    try:
+        file = Path(name).open(encoding="utf-8-sig", errors="surrogateescape", newline="")  # noqa: SIM115
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name!r} cannot be read: {error}") from error
+    with file:
+        yield file
+
+
+def count_lines(name: str) -> int | None:
+    """About how many rows the file has, for the progress bar; None: nobody can tell."""
+    if name == "-":
+        return None
+    with Path(name).open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+
+
+def format_of(name: str, asked: str | None) -> str:
+    """csv or jsonl: as asked, or by the file's name; empty: by its first character."""
+    if asked:
+        return asked
+    return {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}.get(Path(name).suffix.lower(), "")
+
+
+def rows(file: TextIO, form: str, schema: Schema, id_field: str | None) -> Iterator[Row]:
+    """The rows of the file, in order."""
+    lines: Iterable[str] = file
+    if not form:
+        first = file.readline()
+        form = "jsonl" if first.lstrip()[:1] == "{" else "csv"
+        lines = _again(first, file)
+    return _jsonl(lines, schema, id_field) if form == "jsonl" else _csv(lines, schema, id_field)
+
+
+def _again(first: str, rest: Iterable[str]) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+def _jsonl(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterator[Row]:
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            yield Row(number, {}, problem=f"no JSON: {error}")
+            continue
+        if not isinstance(data, dict):
+            yield Row(number, {}, problem=f"an object of named fields is wanted, not {type(data).__name__}")
+            continue
+        yield _identified(Row(number, data), schema, id_field)
+
+
+def _csv(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterator[Row]:
+    csv.field_size_limit(_CELL)
+    reader = csv.reader(lines, strict=True)
+    try:
+        header = [name.strip() for name in next(reader)]
+    except StopIteration:
+        raise InputError("the file is empty: its first line must name the columns") from None
+    except csv.Error as error:
+        raise InputError(f"line 1 is no CSV: {error}") from error
+    _check_header(header)
+    if id_field is not None and id_field not in header:
+        raise InputError(f"there is no column {id_field!r} for the ids; there are {', '.join(header)}")
+    fields = (schema or {}).get("properties") or {}
+    columns = [(name, _reader(name, kinds(fields.get(name), schema), schema)) for name in header]
+    by = _id_name(schema, id_field)
+    id_place = header.index(by) if by in header else None
+    if id_place is not None and by not in fields:
+        columns[id_place] = ("", None)
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Row(number, {}, problem=f"no CSV: {error}")
+            continue
+        if not cells:
+            continue
+        if len(cells) != len(header):
+            yield Row(number, {}, problem=f"it has {len(cells)} cells, the header has {len(header)}")
+            continue
+        data = {}
+        for (name, read), cell in zip(columns, cells, strict=True):
+            if name:
+                data[name] = cell if read is None else read(cell)
+        if id_place is None:
+            yield Row(number, data)
+        elif cells[id_place]:
+            yield Row(number, data, cells[id_place])
+        else:
+            yield Row(number, data, problem=f"its {by!r} is empty")
+
+
+def _reader(name: str, wanted: set[str], schema: Schema) -> Callable[[str], Any] | None:
+    """What makes a value of a cell; None: the text is the value."""
+    return None if not wanted or "string" in wanted else lambda text: fitted(name, text, schema)
+
+
+def _id_name(schema: Schema, id_field: str | None) -> str:
+    """The field that holds the ids: as asked; otherwise record_id, where the workflow has no such field itself."""
+    fields = (schema or {}).get("properties") or {}
+    return id_field or ("record_id" if "record_id" not in fields else "")
+
+
+def _check_header(header: list[str]) -> None:
+    if not all(header):
+        raise InputError(f"column {header.index('') + 1} has no name: the first line must name the columns")
+    twice = next((name for place, name in enumerate(header) if name in header[:place]), None)
+    if twice is not None:
+        raise InputError(f"the column {twice!r} stands twice in the header")
+
+
+def _identified(row: Row, schema: Schema, id_field: str | None) -> Row:
+    """The row with its record id, which is no part of the data unless the workflow knows the field."""
+    fields = (schema or {}).get("properties") or {}
+    name = _id_name(schema, id_field)
+    if name not in row.data:
+        return row if id_field is None else row._replace(problem=f"it has no {id_field!r}")
+    record_id = row.data[name]
+    if not isinstance(record_id, str | int) or isinstance(record_id, bool) or record_id == "":
+        return row._replace(problem=f"{record_id!r} in {name!r} is no record id")
+    data = row.data if name in fields else {key: value for key, value in row.data.items() if key != name}
+    return row._replace(data=data, record_id=str(record_id))

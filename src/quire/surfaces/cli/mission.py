@@ -1,0 +1,658 @@
+"""``quire mission``: networks of agents from a blueprint; and the demo of one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quire.clock import SYSTEM, iso, new_id
+from quire.errors import InputError, NotFound, QuireError
+from quire.model.record import Record, Status
+from quire.surfaces.cli import values
+from quire.surfaces.cli.command import Exit, Session, record_argument, verb
+from quire.surfaces.cli.following import ending
+from quire.surfaces.cli.output import Output, harmless, on_one_line
+from quire.surfaces.client import Client
+
+if TYPE_CHECKING:
+    from quire.agents.blueprint import Blueprint
+    from quire.agents.replay import Replayed
+    from quire.agents.report import Report
+    from quire.agents.story import Story
+
+#: How often the ledger is asked for news.
+GLANCE_SECONDS = 0.1
+#: The demo gives up after this long.
+LIMIT_SECONDS = 120.0
+
+
+@click.group("mission", context_settings={"help_option_names": ["-h", "--help"]})
+def mission() -> None:
+    """Run networks of agents from a blueprint."""
+
+
+def _command(made: click.Command) -> click.Command:
+    mission.add_command(made)
+    return made
+
+
+def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
+    """The blueprint in this file, with another model for all its agents if one is named."""
+    from quire.agents.blueprint import checked, load
+
+    made = load(Path(path))
+    if model is None and base_url is None:
+        return made
+    told = made.told()
+    changed = {**told["model"], **({"model": model} if model else {}), **({"base_url": base_url} if base_url else {})}
+    for agent in [*told["agents"], told["reducer"], told["corrector"]]:
+        agent.pop("model", None)
+    return checked({**told, "model": changed}, Path(path).name, None)
+
+
+@_command
+@verb("check", example="quire mission check startup-roadmap.yaml")
+@click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
+def check(session: Session, files: Sequence[str]) -> None:
+    """Check blueprints without starting anything: every problem, with its line."""
+    from quire.agents.blueprint import load
+
+    for file in files:
+        made = load(Path(file))
+        told = {
+            "file": file,
+            "mission": made.mission,
+            "agents": [agent.id for agent in made.agents],
+            "turns": made.last_turn,
+            "reducer": made.reducer.id,
+            "model": made.model.model,
+            "hash": made.hash,
+        }
+        if session.json:
+            session.out.emit(told)
+        else:
+            names = ", ".join(agent.id for agent in made.agents)
+            session.out.say(f"{file}: {made.mission}, {made.last_turn} turns of {names}; then {made.reducer.id}")
+            session.out.say(f"  model {made.model.model}, blueprint {made.hash[:12]}", dim=True)
+
+
+@_command
+@verb("schema", example="quire mission schema > blueprint.schema.json")
+def schema(session: Session) -> None:
+    """Print the JSON Schema of blueprints."""
+    from quire.agents import blueprint
+
+    click.echo(json.dumps(blueprint.schema(), indent=None if session.json else 2))
+
+
+@_command
+@verb(
+    "run",
+    example="""
+    quire mission run startup-roadmap.yaml topic="triage of x-rays"
+    quire mission run mars-colony.yaml --model scripted
+    quire mission run mars-colony.yaml --model openai:llama3.2 --base-url http://localhost:11434/v1
+    """,
+)
+@click.argument("path", metavar="FILE", type=click.Path(dir_okay=False))
+@click.argument("fields", nargs=-1, metavar="[K=V]...")
+@click.option("--data", metavar="JSON|@FILE|-", help="Inputs as JSON; fields come on top.")
+@click.option("--id", "record_id", metavar="ID", help="The mission's id; the same one again goes on with it.")
+@click.option("--model", metavar="PROVIDER:NAME", help="Another model for all agents; 'scripted' needs no key.")
+@click.option("--base-url", metavar="URL", help="Another address of the provider.")
+@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Where the result goes, as Markdown.")
+@click.option("--detach", is_flag=True, help="Only start it: a worker that has this blueprint runs it.")
+def run(
+    session: Session,
+    path: str,
+    fields: Sequence[str],
+    data: str | None,
+    record_id: str | None,
+    model: str | None,
+    base_url: str | None,
+    out: str | None,
+    detach: bool,
+) -> int:
+    """Start the mission in FILE, work on it here, and write its result as Markdown.
+
+    It may be stopped at any time: the same command with the same --id goes on where it was, and asks no model again for
+    what was answered. Exit codes as those of 'quire start --follow'.
+    """
+    from quire.agents.flow import compiled
+
+    blueprint = _blueprint(path, model, base_url)
+    inputs = values.given(data, fields)
+    blueprint.check_inputs(inputs)
+    flow = compiled(blueprint)
+    name = record_id or new_id(f"{blueprint.mission}_", length=8)
+
+    async def work() -> int:
+        async with _deps(session) as deps, session.client(make=True, workflows=[flow], deps=deps) as client:
+            await client.start(flow, inputs, id=name)
+            if detach:
+                session.out.acted(f"started {name}", f"quire cancel {name}", record_id=name)
+                return Exit.OK
+            record = await _worked(session, client, name)
+            return await _ended(session, client, record, out)
+
+    return session.run(work())
+
+
+@asynccontextmanager
+async def _deps(session: Session) -> AsyncIterator[Any]:
+    """What the steps are given to work with, as the configuration makes it."""
+    from quire.surfaces.cli.flows import load_deps
+
+    deps = load_deps(session.config.deps)
+    if inspect.isawaitable(deps):
+        deps = await deps
+    if hasattr(deps, "__aenter__"):
+        async with deps as entered:
+            yield entered
+    else:
+        yield deps
+
+
+async def _worked(session: Session, client: Client, record_id: str) -> Record:
+    """Work here until the mission ends or waits for a person, and show it meanwhile."""
+    picture = Picture(session.out)
+    looking = asyncio.ensure_future(_looked(client, record_id, picture))
+    try:
+        while True:
+            await client.work()
+            record = await client.get(record_id)
+            asking = await client.find(parent_id=record_id, status=Status.NEEDS_APPROVAL, limit=1)
+            if ending(record) is not None or asking:
+                await picture.look(client, record_id)
+                return asking[0] if asking and not record.ended else record
+            await SYSTEM.sleep(GLANCE_SECONDS)
+    finally:
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+        picture.end()
+
+
+async def _looked(client: Client, record_id: str, picture: Picture) -> None:
+    while True:
+        await picture.look(client, record_id)
+        await SYSTEM.sleep(GLANCE_SECONDS)
+
+
+async def _ended(session: Session, client: Client, record: Record, out: str | None) -> int:
+    code = ending(record) or Exit.OK
+    if record.status is Status.DONE:
+        await _written(session, client, record.record_id, out or f"{_file_name(record.record_id)}.md")
+    elif record.status is Status.NEEDS_APPROVAL:
+        session.out.say(f"{record.record_id} asks: {record.question}", colour="yellow")
+        session.out.say(f"  answer: quire answer {record.record_id} CHOICE; then the same command again")
+    else:
+        session.out.say(f"{record.status}: {record.last_error}", colour="red")
+    if session.json:
+        session.out.emit({"record_id": record.record_id, "status": record.status, "error": record.last_error})
+    return code
+
+
+def _file_name(record_id: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in record_id)
+
+
+async def _written(session: Session, client: Client, record_id: str, path: str) -> None:
+    from quire.agents import story as stories
+    from quire.agents.report import markdown
+
+    story = await stories.read(client.ledger, record_id)
+    assert story.report is not None
+    _write(path, markdown(story.report, record_id))
+    session.out.say(f"{record_id}: {story.report.status}; {story.spent.told()}; {_pace(story)}")
+    session.out.say(f"The result: {path}", bold=True, colour="green")
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be written: {error}") from error
+
+
+def _pace(story: Story) -> str:
+    from quire.agents.story import pace
+
+    found = pace(story.calls)
+    return f"{found.wall:.1f} s for {found.work:.1f} s of model calls, {found.most} at the same time"
+
+
+@_command
+@verb("show", example="quire mission show startup-roadmap_4kd0")
+@record_argument
+def show(session: Session, record_id: str) -> None:
+    """Show a mission: its agents and turns, what it asks, what it spent."""
+
+    async def work(client: Client) -> None:
+        from quire.agents import story as stories
+
+        story = await stories.read(client.ledger, record_id)
+        if session.json:
+            session.out.emit(_told(story))
+            return
+        out, record = session.out, story.record
+        out.say(f"{record_id}: {record.status}{f' at {record.step}' if record.step else ''}", bold=True)
+        out.say(f"blueprint {story.hash[:12]}, {story.spent.told()}; {_pace(story)}")
+        rows = []
+        for name in [*(agent.id for agent in story.blueprint.agents), story.blueprint.reducer.id]:
+            said = story.said.get(name, {})
+            calls = [call for call in story.calls if call.agent == name]
+            failed = [call.error for call in calls if call.error]
+            last = on_one_line(_without_mark(said[max(said)]), 60) if said else failed[-1] if failed else ""
+            turns = f"{len(said)}/{story.blueprint.last_turn}" if name != story.blueprint.reducer.id else "result"
+            tries = f" ({len(failed)} failed)" if failed else ""
+            rows.append((name, turns, story.spent_by(name).told() + tries, last))
+        out.table(["agent", "turns", "spent", "last"], rows)
+        for asker, question in story.questions():
+            out.say(f"{asker} asks: {question}", colour="yellow")
+            out.say(f"  quire answer {asker} CHOICE")
+        if record.last_error:
+            out.say(record.last_error, colour="red")
+
+    session.with_client(work)
+
+
+def _told(story: Story) -> dict[str, Any]:
+    from quire.agents.story import pace
+
+    found = pace(story.calls)
+    return {
+        "record_id": story.record.record_id,
+        "status": story.record.status,
+        "step": story.record.step,
+        "blueprint": story.hash,
+        "spent": story.spent.model_dump(),
+        "agents": {
+            agent.id: {"turns": len(story.said.get(agent.id, {})), "spent": story.spent_by(agent.id).model_dump()}
+            for agent in (*story.blueprint.agents, story.blueprint.reducer)
+        },
+        "calls": [
+            {"agent": call.agent, "turn": call.turn, "name": call.name, "began": iso(call.began)}
+            | {"ended": iso(call.ended), "error": call.error or None, "spent": call.spent.model_dump()}
+            for call in story.calls
+        ],
+        "asks": [{"record_id": asker, "question": question} for asker, question in story.questions()],
+        "pace": {**found._asdict(), "speed_up": found.speed_up},
+        "error": story.record.last_error,
+    }
+
+
+@_command
+@verb("report", example="quire mission report startup-roadmap_4kd0 --out roadmap.md")
+@record_argument
+@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write it there instead of showing it.")
+@click.option("--calls", is_flag=True, help="Every call of a model with its times, instead of the result.")
+def report(session: Session, record_id: str, out: str | None, calls: bool) -> None:
+    """The result of a mission as Markdown; with --calls, when each call began and ended."""
+
+    async def work(client: Client) -> None:
+        from quire.agents import story as stories
+        from quire.agents.report import markdown
+
+        story = await stories.read(client.ledger, record_id)
+        if calls:
+            rows = [
+                (
+                    *(call.agent, call.turn or "", iso(call.began), iso(call.ended)),
+                    *(f"{call.ended - call.began:.3f}", call.spent.tokens, call.error),
+                )
+                for call in story.calls
+            ]
+            if session.json:
+                session.out.emit(_told(story))
+                return
+            session.out.table(["agent", "turn", "began", "ended", "seconds", "tokens", "error"], rows)
+            found = stories.pace(story.calls)
+            session.out.say(f"{_pace(story)}: {found.speed_up:.2f} times as fast as one after the other")
+            session.out.say(f"{found.hop:.3f} s on average from an agent's turn to its next")
+            return
+        if story.report is None:
+            raise NotFound(f"{record_id!r} has no result: it is {story.record.status}; see quire mission show")
+        if out is not None:
+            await _written(session, client, record_id, out)
+        elif session.json:
+            session.out.emit(story.report.model_dump(mode="json"))
+        else:
+            _shown(session.out, markdown(story.report, record_id))
+
+    session.with_client(work)
+
+
+def _shown(out: Output, text: str) -> None:
+    if out.terminal:
+        from rich.markdown import Markdown
+
+        out.console.print(Markdown(harmless(text)))
+    else:
+        out.say(text)
+
+
+@_command
+@verb("spend", example="quire mission spend")
+def spend(session: Session) -> None:
+    """What missions spent, by day."""
+
+    async def work(client: Client) -> None:
+        from quire.agents.story import spent_by_day, total
+
+        found = await spent_by_day(client.ledger)
+        if session.json:
+            for day, missions in found.items():
+                told = {name: spent.model_dump() for name, spent in missions.items()}
+                session.out.emit({"day": day, "missions": told, "all": total(missions.values()).model_dump()})
+            return
+        rows: list[tuple[str, str, str]] = []
+        for day, missions in found.items():
+            rows.append((day, "all", total(missions.values()).told()))
+            rows += [("", name, spent.told()) for name, spent in sorted(missions.items())]
+        session.out.table(["day", "mission", "spent"], rows)
+
+    session.with_client(work)
+
+
+@_command
+@verb(
+    "replay",
+    example="""
+    quire mission replay mars_4kd0
+    quire mission replay mars_4kd0 --what-if --turn 2 --prompt "The storm lasts two years."
+    quire mission replay mars_4kd0 --what-if --turn 3 --agent CHAIN-MARS-GOVERNOR --model anthropic:claude-sonnet-5
+    """,
+)
+@record_argument
+@click.option("--what-if", "what_if", is_flag=True, help="Change something from a turn on, on a copy.")
+@click.option("--turn", type=click.IntRange(min=1), default=1, show_default=True, help="From this turn on.")
+@click.option("--agent", default="", metavar="ID", help="For this agent only (or the reducer); otherwise for all.")
+@click.option("--prompt", metavar="TEXT|@FILE", help="Another prompt in that turn.")
+@click.option("--model", metavar="PROVIDER:NAME", help="Another model from that turn on.")
+def replay(
+    session: Session,
+    record_id: str,
+    what_if: bool,
+    turn: int,
+    agent: str,
+    prompt: str | None,
+    model: str | None,
+) -> int:
+    """Run a mission again from its receipts: no model is asked, and the result must be the same.
+
+    With --what-if a copy is run with another prompt or model from a turn on; only what this touches is asked anew, and
+    both results are shown side by side. The mission itself stays as it is.
+    """
+    if not what_if and (prompt is not None or model is not None or agent):
+        raise click.UsageError("another prompt or model goes with --what-if")
+
+    async def work(client: Client) -> int:
+        from quire.agents import replay as replays
+
+        async with _deps(session) as deps:
+            if what_if:
+                told = values.text_of(prompt) if prompt is not None else None
+                done = await replays.what_if(
+                    client.ledger, record_id, turn=turn, agent=agent, prompt=told, model=model, deps=deps
+                )
+                return _compared(session, done)
+            done = await replays.replay(client.ledger, record_id, deps=deps)
+        if session.json:
+            session.out.emit(
+                {"record_id": record_id, "same": done.same, "recorded": done.recorded, "error": done.error}
+            )
+        elif done.same:
+            session.out.say(f"The same result from {done.recorded} receipts; no model was asked.", colour="green")
+        else:
+            why = done.error or ", ".join(f"{name} is asked something else" for name in done.differing)
+            session.out.say(f"Not the same: {why or 'the texts differ'}", colour="red")
+        return Exit.OK if done.same else Exit.REFUSED
+
+    return session.with_client(work)
+
+
+def _compared(session: Session, done: Replayed) -> int:
+    if session.json:
+        after = done.after.model_dump(mode="json") if done.after is not None else None
+        before = done.before.model_dump(mode="json") if done.before is not None else None
+        session.out.emit({"before": before, "after": after, "asked": done.asked, "error": done.error or None})
+    else:
+        asked = f"{done.recorded} answers from receipts, {len(done.asked)} asked anew"
+        session.out.say(f"{asked}: {', '.join(done.asked)}", dim=True)
+        _side_by_side(session.out, _text(done.before), _text(done.after, done.error))
+    return Exit.OK if done.after is not None else Exit.ERROR
+
+
+def _text(report: Report | None, error: str = "") -> str:
+    return report.text if report is not None else f"(no result{f': {error}' if error else ''})"
+
+
+def _side_by_side(out: Output, before: str, after: str) -> None:
+    if not out.terminal:
+        out.say(f"--- as it was\n{before}\n\n--- what if\n{after}")
+        return
+    from rich.markdown import Markdown
+    from rich.panel import Panel
+    from rich.table import Table
+
+    table = Table.grid(expand=True, padding=(0, 1))
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    panels = [
+        Panel(Markdown(harmless(text)), title=title) for title, text in (("as it was", before), ("what if", after))
+    ]
+    table.add_row(*panels)
+    out.console.print(table)
+
+
+class Picture:
+    """A mission as it goes: agents side by side on a terminal, a line for each turn elsewhere."""
+
+    def __init__(self, out: Output) -> None:
+        self.out = out
+        self.seen: set[tuple[str, int]] = set()
+        self._live: Any = None
+        if out.terminal:
+            from rich.live import Live
+
+            self._live = Live(console=out.console, auto_refresh=False, vertical_overflow="crop")
+            self._live.__enter__()
+
+    async def look(self, client: Client, record_id: str) -> Story | None:
+        """Read the ledger and show what it says."""
+        from quire.agents import story as stories
+
+        try:
+            story = await stories.read(client.ledger, record_id)
+        except (InputError, NotFound):
+            return None
+        for agent, turns in sorted(story.said.items()):
+            for turn in sorted(turns):
+                if (agent, turn) not in self.seen:
+                    self.seen.add((agent, turn))
+                    if self._live is None:
+                        words = on_one_line(_without_mark(turns[turn]), 90)
+                        self.out.say(f"  {agent}, turn {turn}/{story.blueprint.last_turn}: {words}")
+        if self._live is not None:
+            self._live.update(self._columns(story), refresh=True)
+        return story
+
+    def tell(self, text: str, colour: str = "") -> None:
+        if self._live is not None:
+            from rich.text import Text
+
+            self._live.console.print(Text(f"• {text}", style=f"bold {colour}" if colour else ""))
+        else:
+            self.out.say(f"• {text}", colour=colour or None)
+
+    def _columns(self, story: Story) -> Any:
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(expand=True, padding=(0, 1))
+        panels = []
+        for agent in story.blueprint.agents:
+            table.add_column(ratio=1)
+            said = story.said.get(agent.id, {})
+            text = Text()
+            for turn in range(1, story.blueprint.last_turn + 1):
+                if turn in said:
+                    text.append(f"{turn} ", style="bold green")
+                    text.append(on_one_line(_without_mark(said[turn]), 220) + "\n")
+                elif turn == len(said) + 1 and not story.record.ended:
+                    text.append(f"{turn} …\n", style="dim")
+            panels.append(Panel(text, title=agent.id, subtitle=story.spent_by(agent.id).told(), title_align="left"))
+        table.add_row(*panels)
+        return table
+
+    def end(self) -> None:
+        if self._live is not None:
+            self._live.__exit__(None, None, None)
+            self._live = None
+
+
+def _without_mark(text: str) -> str:
+    from quire.agents.scripted import MARK
+
+    return text.removeprefix(MARK).strip()
+
+
+# -- the demo ----------------------------------------------------------------------------------------------------------
+
+
+@_command
+@verb("demo", example="quire mission demo")
+@click.option("--dir", "directory", type=click.Path(file_okay=False), help="Where to; it must be empty or new.")
+def demo(session: Session, directory: str | None) -> int:
+    """Three agents plan a colony on Mars; their worker is killed half-way, and no word is lost. Needs no key."""
+    return run_demo(session, directory)
+
+
+def run_demo(session: Session, directory: str | None) -> int:
+    """Run the demo of a mission and answer the exit code."""
+    folder = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="quire-mission-"))
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"{str(folder)!r} is not empty; the demo wants a directory of its own")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{str(folder)!r} cannot be used: {error}") from error
+    made = Demo(session, folder.resolve())
+    try:
+        return session.run(made.run())
+    finally:
+        made.end()
+
+
+class Demo:
+    def __init__(self, session: Session, folder: Path) -> None:
+        self.session = session
+        self.out = session.out
+        self.folder = folder
+        self.picture = Picture(self.out)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def _worker(self, label: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "quire.surfaces.cli", "--config", str(self.folder / "quire.toml")]
+        command += ["worker", "--lease", "3s", "--label", label]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
+        with (self.folder / f"{label}.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
+        self.workers.append(process)
+        return process
+
+    def end(self) -> None:
+        """No process outlives the demo."""
+        self.picture.end()
+        for process in self.workers:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    async def run(self) -> int:
+        from quire.agents.blueprint import load
+        from quire.agents.demo import blueprint
+        from quire.agents.flow import compiled
+        from quire.agents.scripted import MARK
+
+        made = load(blueprint())
+        # JSON is YAML, too: nothing but the standard library is needed to write it.
+        (self.folder / "mars-colony.yaml").write_text(json.dumps(made.told(), indent=2), encoding="utf-8")
+        toml = 'flows = ["mars-colony.yaml"]\nledger = "sqlite:///ledger.db"\n'
+        (self.folder / "quire.toml").write_text(toml, encoding="utf-8")
+        self.out.say(MARK, colour="yellow")
+        self.out.say(f"A directory of its own: {self.folder}", dim=True)
+        url, name = f"sqlite:///{self.folder / 'ledger.db'}", "mars-1"
+        async with Client(url, workflows=[compiled(made)], who="demo") as client:
+            await client.start("mars-colony", {}, id=name)
+            try:
+                async with asyncio.timeout(LIMIT_SECONDS):
+                    first = self._worker("first-worker")
+                    await self._until(client, name, first, said=4)
+                    os.kill(first.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+                    first.wait()
+                    self.picture.tell(f"kill -9 {first.pid}: the worker is gone in the middle of a turn", "red")
+                    second = self._worker("second-worker")
+                    self.picture.tell(f"a new worker, {second.pid}, reads the conversations back and goes on")
+                    await self._until(client, name, second)
+            except TimeoutError:
+                raise QuireError(
+                    f"the demo did not end in {LIMIT_SECONDS:g} s; its logs are in {self.folder}"
+                ) from None
+            self.picture.end()
+            return await self._proof(client, name)
+
+    async def _until(self, client: Client, name: str, worker: subprocess.Popen[bytes], said: int = 0) -> None:
+        while True:
+            if worker.poll() is not None:
+                raise QuireError(f"the demo's worker ended by itself; see the logs in {self.folder}")
+            story = await self.picture.look(client, name)
+            if story is not None:
+                turns = sum(len(by_turn) for by_turn in story.said.values())
+                if story.record.ended or (said and turns >= said):
+                    return
+            await SYSTEM.sleep(0.05)
+
+    async def _proof(self, client: Client, name: str) -> int:
+        from quire.agents import story as stories
+        from quire.agents.report import markdown
+
+        story = await stories.read(client.ledger, name)
+        if story.report is None:
+            raise QuireError(f"the mission did not end well: {story.record.last_error}; look in {self.folder}")
+        path = self.folder / "mars-1.md"
+        path.write_text(markdown(story.report, name), encoding="utf-8")
+        names = [call.name for call in story.calls]
+        twice = len(names) - len(set(names))
+        by = {worker.worker_id: worker.label for worker in await client.workers()}
+        kept = [receipt for receipt in story.receipts if receipt.fn == stories.REPLY]
+        first = sum(by.get(receipt.worker) == "first-worker" for receipt in kept)
+        _shown(self.out, story.report.text)
+        self.out.say()
+        self.out.say(
+            f"{len(kept)} answers, {first} of them asked for by the worker that was killed; {twice} asked for twice.",
+            bold=True,
+        )
+        self.out.say(f"{story.spent.told()}; {_pace(story)}.")
+        self.out.say(f"The result: {path}", colour="green", bold=True)
+        self.out.say(f"  cd {self.folder}")
+        self.out.say(f"  quire mission show {name}")
+        self.out.say(f"  quire mission replay {name}")
+        if self.out.json:
+            told = {"answers": len(kept), "by_killed": first, "twice": twice, "result": str(path)}
+            self.out.emit({**told, "folder": str(self.folder), "record_id": name})
+        return Exit.OK if not twice else Exit.UNEXPECTED

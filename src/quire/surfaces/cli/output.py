@@ -1,0 +1,103 @@
+"""What commands print: colour and tables on a terminal, plain text when piped, one JSON object a line with ``--json``.
+
+Text that comes from records is made harmless first: a control character in an id or a note is shown, not obeyed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Control characters, and those that turn the direction of writing around.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+COLOURS = {
+    "PENDING": "cyan",
+    "RUNNING": "blue",
+    "WAITING": "magenta",
+    "NEEDS_APPROVAL": "yellow",
+    "DONE": "green",
+    "ERROR": "red",
+    "CANCELLED": "bright_black",
+}
+
+
+def harmless(text: object) -> str:
+    """The text with its control characters written out."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(text))
+
+
+def on_one_line(text: object, most: int = 0) -> str:
+    """The text without line breaks, and not longer than ``most``."""
+    flat = " ".join(harmless(text).split())
+    return flat[: most - 1] + "…" if most and len(flat) > most else flat
+
+
+class Output:
+    def __init__(self, *, json: bool = False) -> None:
+        self.json = json
+        #: Somebody looks: colour, tables, things that move.
+        self.terminal = sys.stdout.isatty() and not json
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(highlight=False, soft_wrap=True)
+        return self._console
+
+    def emit(self, value: Any) -> None:
+        """One JSON object on one line."""
+        click.echo(json.dumps(value, ensure_ascii=True, default=str))
+
+    def say(self, text: str = "", *, colour: str | None = None, bold: bool = False, dim: bool = False) -> None:
+        """A line for people; with ``--json`` there is none."""
+        if not self.json:
+            click.echo(click.style(harmless(text), fg=colour, bold=bold or None, dim=dim or None))
+
+    def note(self, text: str) -> None:
+        """A remark that is not the answer: on stderr."""
+        if not self.json:
+            click.echo(click.style(harmless(text), dim=True), err=True)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, last_wraps: bool = True) -> None:
+        """Rows under columns. Piped, cells are never cut."""
+        cells = [[on_one_line(cell) if cell is not None else "" for cell in row] for row in rows]
+        if self.terminal:
+            self._rich_table(columns, cells)
+            return
+        widths = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
+        for row in [list(columns), *cells]:
+            click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+    def _rich_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for place, name in enumerate(columns):
+            last = place == len(columns) - 1
+            table.add_column(name, overflow="ellipsis" if last else "fold", no_wrap=last)
+        for row in cells:
+            table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
+        self.console.print(table)
+
+    def acted(self, sentence: str, undo: str, **told: Any) -> None:
+        """What an acting verb changed, and the verb that takes it back."""
+        if self.json:
+            self.emit({"did": sentence, "undo": undo or None, **told})
+            return
+        self.say(sentence)
+        if undo:
+            self.say(f"  back: {undo}", dim=True)

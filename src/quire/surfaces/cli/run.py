@@ -1,0 +1,414 @@
+"""``quire up``, ``worker``, ``serve``: what moves records.
+
+Ctrl-C and SIGTERM end a worker cleanly: it claims nothing more, running steps may finish within a grace period, and
+what is not finished then goes back to the ledger unharmed. A second Ctrl-C gives it back at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from quire.clock import seconds
+from quire.errors import InputError, QuireError
+from quire.machine.outcome import Yielded
+from quire.model.record import Record, Status
+from quire.runtime.worker import Worker
+from quire.surfaces.cli import flows
+from quire.surfaces.cli.command import Exit, Session, verb
+from quire.surfaces.client import Client
+from quire.surfaces.config import concealed
+
+#: How many records a second are told of one by one.
+_TOLD_PER_SECOND = 10
+_GRACE = "10s"
+
+
+def flow_files(session: Session, files: Sequence[str]) -> list[str]:
+    if files:
+        return [str(Path(file).absolute()) for file in files]
+    if session.config.flows:
+        return session.config.flows
+    beside = session.config.base / "flows.py"
+    return [str(beside)] if beside.is_file() else []
+
+
+@asynccontextmanager
+async def working_client(session: Session, files: Sequence[str]) -> AsyncIterator[Client]:
+    """A client that knows the workflows of these files, with their dependencies; they are registered in the ledger."""
+    workflows = flows.load_flows(flow_files(session, files))
+    async with AsyncExitStack() as stack:
+        deps = flows.load_deps(session.config.deps)
+        if inspect.isawaitable(deps):
+            deps = await deps
+        if hasattr(deps, "__aenter__"):
+            deps = await stack.enter_async_context(deps)
+        yield await stack.enter_async_context(session.client(make=True, workflows=workflows, deps=deps))
+
+
+class _Quiet(logging.Formatter):
+    """Log lines without tracebacks."""
+
+    def __init__(self, *, debug: bool) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+        self.debug = debug
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        return super().formatException(ei) if self.debug else ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).rstrip()
+
+
+def start_logging(session: Session) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Quiet(debug=session.debug))
+    logger = logging.getLogger("quire")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO if session.debug else logging.WARNING)
+
+
+class Stopping:
+    """Ends a worker on signals: first gently, then at once."""
+
+    def __init__(self, session: Session, worker: Worker) -> None:
+        self.session = session
+        self.worker = worker
+        self.presses = 0
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Stopping:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                loop.add_signal_handler(number, self.press)
+            except (NotImplementedError, ValueError, RuntimeError):  # Windows, or not in the main thread
+                try:
+                    self._previous[number] = signal.signal(number, lambda *_: loop.call_soon_threadsafe(self.press))
+                except ValueError:
+                    return self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if number in self._previous:
+                signal.signal(number, self._previous[number])
+            else:
+                try:
+                    loop.remove_signal_handler(number)
+                except (NotImplementedError, ValueError, RuntimeError):
+                    return
+
+    def press(self) -> None:
+        self.presses += 1
+        running, out = len(self.worker.holds), self.session.out
+        if self.presses == 1:
+            if running:
+                out.note(
+                    f"ending: {running} steps may finish within {self.worker.grace:g} s; Ctrl-C again ends them now"
+                )
+            self.worker.stop()
+        elif self.presses == 2:
+            out.note("ending now: what runs goes back to the ledger")
+            self.worker.grace = 0.0
+            self.worker.stop()
+            for hold in list(self.worker.holds.values()):
+                hold.halt(Yielded("the worker ends"))
+        else:
+            os._exit(Exit.INTERRUPTED)  # a step that swallows its cancellation holds the process
+
+
+class _Telling:
+    """Tells of records as they are settled, so many a second at the most."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.settled = 0
+        self._window = 0
+        self._told = 0
+        self._left = 0
+
+    def __call__(self, record: Record) -> None:
+        self.settled += 1
+        if record.status in (Status.RUNNING, Status.PENDING):
+            return
+        window = int(time.monotonic())
+        if window != self._window:
+            if self._left:
+                self.session.out.say(f"… and {self._left} more", dim=True)
+            self._window, self._told, self._left = window, 0, 0
+        if self._told >= _TOLD_PER_SECOND:
+            self._left += 1
+            return
+        self._told += 1
+        if self.session.json:
+            told = {"record_id": record.record_id, "status": str(record.status), "next_step": record.step}
+            self.session.out.emit({"settled": told})
+            return
+        detail = record.last_error if record.status is Status.ERROR else record.question or record.step
+        colours = {Status.DONE: "green", Status.ERROR: "red", Status.NEEDS_APPROVAL: "yellow"}
+        self.session.out.say(
+            f"{record.status:<14} {record.record_id}  {' '.join((detail or '').split())[:100]}",
+            colour=colours.get(record.status),
+        )
+
+
+@asynccontextmanager
+async def projecting(session: Session, client: Client) -> AsyncIterator[None]:
+    """While this goes on, the configured folder is written behind the commits; at the end it is brought up to date."""
+    from quire.surfaces.cli.keep import opened_folder
+
+    async with opened_folder(session) as folder:
+        if folder is None:
+            yield
+            return
+        from quire.runtime.projector import Projector
+
+        projector = Projector(client.ledger, folder, client.clock)
+        task = asyncio.ensure_future(projector.run())
+        try:
+            yield
+        finally:
+            projector.stop()
+            await asyncio.gather(task, return_exceptions=True)
+            with suppress(QuireError):  # what it does not write now, the next projector does
+                await Projector(client.ledger, folder, client.clock).catch_up(wait=False)
+
+
+async def run_worker(
+    session: Session, worker: Worker, budget: str | None, *, idle: bool, hello: Sequence[str] = ()
+) -> int:
+    """Run a worker until its end, whatever ends it. Answers how many times it settled a record.
+
+    What it says first (``hello``) it says when signals are heeded already: who reads it may send one.
+    """
+    telling = _Telling(session)
+    worker.watchers.append(telling)
+    with Stopping(session, worker) as stopping:
+        for place, text in enumerate(hello):
+            session.out.say(text, bold=place == 0 and len(hello) > 1)
+        if not stopping.presses:
+            await worker.run(budget=budget, until_idle=idle)
+    return telling.settled
+
+
+def check_spans(**spans: str | None) -> None:
+    for name, text in spans.items():
+        if text is not None and seconds(text) <= 0 and name != "grace":
+            raise InputError(f"--{name} must be longer than nothing")
+
+
+def _what(client: Client) -> str:
+    return ", ".join(client.registry.workflows)
+
+
+@verb(
+    "worker",
+    example="""
+    quire worker flows.py
+    quire worker --budget 5m --concurrency 20 --label nightly
+    """,
+)
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
+@click.option("--budget", metavar="SPAN", help="End by itself after this span, like 5m; with exit code 0.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Steps side by side."
+)
+@click.option("--label", default="", metavar="NAME", help="What people see instead of the process id.")
+@click.option(
+    "--grace", default=_GRACE, show_default=True, metavar="SPAN", help="How long running steps may finish at the end."
+)
+@click.option(
+    "--lease", metavar="SPAN", help="After so long without a beat others take over; the store knows a good one."
+)
+@click.option("--until-idle", is_flag=True, help="End when nothing is due and nothing runs.")
+def worker(
+    session: Session,
+    files: Sequence[str],
+    budget: str | None,
+    concurrency: int,
+    label: str,
+    grace: str,
+    lease: str | None,
+    until_idle: bool,
+) -> int:
+    """Run a worker for the workflows of these files, or of those in quire.toml.
+
+    Ctrl-C ends it: running steps may finish within the grace period, then they go back to the ledger. Nothing is left
+    RUNNING. A second Ctrl-C gives them back at once.
+    """
+    check_spans(budget=budget, grace=grace, lease=lease)
+    start_logging(session)
+
+    async def work() -> None:
+        async with working_client(session, files) as client:
+            made = client.worker(concurrency=concurrency, label=label, lease=lease)
+            made.grace = seconds(grace)
+            hello = f"worker for {_what(client)} on {concealed(session.config.ledger)}; Ctrl-C ends it"
+            async with projecting(session, client):
+                settled = await run_worker(session, made, budget, idle=until_idle, hello=[hello])
+            session.out.say(f"worker ended; it settled {settled} times")
+
+    session.run(work())
+    return Exit.OK
+
+
+def _server() -> Any | None:
+    """What serves the API and the dashboard; None: it is not installed."""
+    try:
+        return import_module("quire.surfaces.server").serve
+    except (ImportError, AttributeError):
+        return None
+
+
+_NO_SERVER = "the API and the dashboard are not installed here (pip install 'quire[web]')"
+
+
+@verb(
+    "up",
+    example="""
+    quire up flows.py
+    quire up --reload
+    """,
+)
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where the API listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="The API's port.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Steps side by side."
+)
+@click.option(
+    "--grace", default=_GRACE, show_default=True, metavar="SPAN", help="How long running steps may finish at the end."
+)
+@click.option("--reload", is_flag=True, help="Start again when a flow file changes.")
+def up(session: Session, files: Sequence[str], host: str, port: int, concurrency: int, grace: str, reload: bool) -> int:
+    """Run everything in one process: a worker, the API and the dashboard.
+
+    The definitions of the workflows are registered in the ledger, so that the other commands check data and successors
+    without importing your code. For production run quire worker and quire serve by themselves.
+    """
+    check_spans(grace=grace)
+    if reload:
+        return _reloading(session, flow_files(session, files))
+    start_logging(session)
+
+    async def work() -> None:
+        async with working_client(session, files) as client:
+            serve = _server()
+            if serve is None:
+                text = f"worker only: {_NO_SERVER}; for production: quire worker"
+            else:
+                text = f"worker + API + dashboard on http://{host}:{port}; for production: quire worker, quire serve"
+            ledger = concealed(session.config.ledger)
+            hello = [text, f"workflows: {_what(client)}; ledger: {ledger}; Ctrl-C ends it"]
+            made = client.worker(concurrency=concurrency, label="up")
+            made.grace = seconds(grace)
+            serving = None if serve is None else asyncio.ensure_future(_served(serve, client, host, port, session))
+            if serving is not None:
+                serving.add_done_callback(lambda _: made.stop())
+            try:
+                async with projecting(session, client):
+                    await run_worker(session, made, None, idle=False, hello=hello)
+            finally:
+                await _ended(serving)
+
+    session.run(work())
+    return Exit.OK
+
+
+async def _served(serve: Any, client: Client, host: str, port: int, session: Session) -> None:
+    await serve(client, host=host, port=port, config=session.config)
+
+
+async def _ended(serving: asyncio.Future[None] | None) -> None:
+    """The server's end; why it ended, if it did so by itself."""
+    if serving is None:
+        return
+    if not serving.done():
+        serving.cancel()
+    try:
+        await serving
+    except asyncio.CancelledError:
+        return
+    except OSError as error:
+        raise InputError(f"the API cannot listen there: {error}") from error
+
+
+@verb("serve", example="quire serve --host 0.0.0.0 --port 8700")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="The port.")
+def serve(session: Session, host: str, port: int) -> int:
+    """Run the API and the dashboard, without a worker."""
+    found = _server()
+    if found is None:
+        raise InputError(_NO_SERVER)
+
+    async def work() -> None:
+        async with session.client(make=True) as client:
+            session.out.say(f"API + dashboard on http://{host}:{port}; Ctrl-C ends it", bold=True)
+            await _served(found, client, host, port, session)
+
+    try:
+        session.run(work())
+    except OSError as error:
+        raise InputError(f"the API cannot listen there: {error}") from error
+    return Exit.OK
+
+
+# -- starting again when a file changes ------------------------------------------------------------------------
+
+
+def _stamp(files: Sequence[str]) -> tuple[float, ...]:
+    """When the flow files, and the modules beside them, were changed last."""
+    near = {path for file in files for path in [Path(file), *Path(file).parent.glob("*.py")]}
+    return tuple(sorted(path.stat().st_mtime for path in near if path.is_file()))
+
+
+def _reloading(session: Session, files: Sequence[str]) -> int:
+    if not files:
+        flows.load_flows(files)
+    words = [word for word in sys.argv[1:] if word != "--reload"]
+    child: subprocess.Popen[bytes] | None = None
+
+    async def watch() -> None:
+        nonlocal child
+        from quire.clock import SYSTEM
+
+        while True:
+            stamp = _stamp(files)
+            child = _begun(words)
+            while _stamp(files) == stamp:
+                await SYSTEM.sleep(0.5)
+            session.out.note("a flow file has changed: starting again")
+            _stop(child)
+
+    try:
+        session.run(watch())
+    finally:
+        if child is not None:
+            _stop(child)
+    return Exit.OK
+
+
+def _begun(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "quire.surfaces.cli", *words])
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        child.terminate()
+    child.wait()

@@ -1,0 +1,280 @@
+"""Configuration: the nearest ``quire.toml`` upwards, the environment and the flags; and where each value comes from.
+
+A flag wins over the environment (``QUIRE_LEDGER``), the environment over the file, the file over the default. Paths in
+the file are relative to the file, never to the current directory: the same ledger from wherever a command is typed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quire.errors import InputError, did_you_mean
+
+FILE = "quire.toml"
+DEFAULT_LEDGER = "sqlite:///.quire/ledger.db"
+
+
+class ConfigError(InputError):
+    """The configuration cannot be used. The message names the file, the line and the key."""
+
+
+class Key(NamedTuple):
+    """One thing that can be configured."""
+
+    name: str
+    #: text, list (of texts), table (of texts) or tables (of lists of texts)
+    shape: str
+    what: str
+    #: How its paths are made absolute: "", "path", "paths" or "url".
+    paths: str = ""
+
+
+#: Everything that ``quire.toml`` may say. A part that needs more adds a row here.
+KEYS = (
+    Key("flows", "list", "files with workflows, and blueprints of missions", "paths"),
+    Key("ledger", "text", "where the records are kept", "url"),
+    Key("folder", "text", "where files for people go", "path"),
+    Key("deps", "text", "what makes the dependencies of steps, as 'module:function'"),
+    Key("public_url", "text", "where this ledger is reached from outside"),
+    Key("who", "text", "who acts through this command line, for the log"),
+    Key("callers", "table", "who may call the API: a name for each key's hash"),
+    Key("groups", "tables", "groups of people that questions are put to, and their members"),
+)
+_BY_NAME = {key.name: key for key in KEYS}
+
+
+class Value(NamedTuple):
+    """A value and where it comes from."""
+
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What holds for this command."""
+
+    values: Mapping[str, Value]
+    #: The file that was found; None: there is none.
+    path: Path | None
+    #: What paths of the file and of the defaults are relative to.
+    base: Path
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+    def source(self, name: str) -> str:
+        return self.values[name].source
+
+    @property
+    def flows(self) -> list[str]:
+        return list(self["flows"])
+
+    @property
+    def ledger(self) -> str:
+        return str(self["ledger"])
+
+    @property
+    def folder(self) -> str:
+        return str(self["folder"])
+
+    @property
+    def deps(self) -> str:
+        return str(self["deps"])
+
+    @property
+    def public_url(self) -> str:
+        return str(self["public_url"])
+
+    @property
+    def who(self) -> str:
+        return str(self["who"])
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        return dict(self["groups"])
+
+    @property
+    def callers(self) -> dict[str, str]:
+        return dict(self["callers"])
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    start: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """The configuration as seen from ``start``; ``file`` names the file instead of looking for it."""
+    environ = os.environ if environ is None else environ
+    start = (start or Path.cwd()).resolve()
+    named = file or environ.get("QUIRE_CONFIG")
+    if named:
+        path: Path | None = (start / Path(named)).resolve()
+        assert path is not None
+        if not path.is_file():
+            raise ConfigError(f"there is no configuration file {str(path)!r}")
+    else:
+        path = _found(start)
+    base = path.parent if path is not None else start
+    told = _read(path) if path is not None else {}
+    values = {}
+    for key in KEYS:
+        given = (flags or {}).get(key.name)
+        variable = f"QUIRE_{key.name.upper()}"
+        if given is not None and given != () and given != []:
+            value = Value(_placed(key, given, start), "flag")
+        elif environ.get(variable) and key.shape in ("text", "list"):
+            value = Value(_placed(key, _from_environment(key, environ[variable]), start), f"environment {variable}")
+        elif key.name in told:
+            value = Value(_placed(key, told[key.name], base), str(path))
+        else:
+            value = Value(_placed(key, _default(key), base), "default")
+        values[key.name] = value
+    return Config(values, path, base)
+
+
+def _found(start: Path) -> Path | None:
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder / FILE
+        project = folder / "pyproject.toml"
+        if project.is_file() and "tool.quire" in _text(project):
+            return project
+    return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    text = _text(path)
+    try:
+        parsed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{str(path)!r} is no TOML: {error}") from error
+    if path.name == "pyproject.toml":
+        parsed = parsed.get("tool", {}).get("quire", {})
+        if not isinstance(parsed, dict):
+            raise ConfigError(f"{str(path)!r}: tool.quire must be a table, like [tool.quire]")
+    for name, value in parsed.items():
+        key = _BY_NAME.get(name)
+        where = f"{str(path)!r}, line {_line(text, name)}"
+        if key is None:
+            raise ConfigError(f"{where}: there is no key {name!r}{did_you_mean(name, _BY_NAME)}")
+        problem = _misshaped(key, value)
+        if problem:
+            raise ConfigError(f"{where}: {name!r} {problem}, not {value!r:.80}")
+    if isinstance(parsed.get("flows"), str):
+        parsed["flows"] = [parsed["flows"]]
+    return parsed
+
+
+def _line(text: str, name: str) -> int:
+    """Where the key stands; 1 if it cannot be told."""
+    plain = re.compile(rf"\s*(?:\[(?:tool\.quire\.)?{re.escape(name)}\]|[\"']?{re.escape(name)}[\"']?\s*[.=])")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if plain.match(line)), 1)
+
+
+def _misshaped(key: Key, value: Any) -> str:
+    def texts(values: Any) -> bool:
+        return isinstance(values, list) and all(isinstance(item, str) for item in values)
+
+    match key.shape:
+        case "text":
+            return "" if isinstance(value, str) else "must be a text"
+        case "list":
+            return "" if isinstance(value, str) or texts(value) else "must be a list of texts"
+        case "table":
+            fits = isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+            return "" if fits else "must be a table of texts"
+        case _:
+            fits = isinstance(value, dict) and all(map(texts, value.values()))
+            return "" if fits else "must be a table whose values are lists of texts"
+
+
+def _from_environment(key: Key, text: str) -> Any:
+    return [part for part in re.split(rf"[{re.escape(os.pathsep)},]", text) if part] if key.shape == "list" else text
+
+
+def _default(key: Key) -> Any:
+    match key:
+        case Key(name="ledger"):
+            return DEFAULT_LEDGER
+        case Key(name="who"):
+            return _login()
+        case Key(shape="list"):
+            return []
+        case Key(shape="text"):
+            return ""
+        case _:
+            return {}
+
+
+def _login() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""
+
+
+def _placed(key: Key, value: Any, base: Path) -> Any:
+    match key.paths:
+        case "paths":
+            items: Sequence[str] = [value] if isinstance(value, str) else value
+            return [str(_absolute(item, base)) for item in items]
+        case "path":
+            return str(_absolute(value, base)) if value and "://" not in value else value
+        case "url":
+            return absolute_url(value, base)
+        case _:
+            return value
+
+
+def _absolute(path: str, base: Path) -> Path:
+    return base / Path(path).expanduser()
+
+
+def absolute_url(url: str, base: Path) -> str:
+    """A ledger's address that means the same from every directory."""
+    path = sqlite_path(url)
+    return url if path is None else f"sqlite:///{_absolute(path, base)}"
+
+
+def sqlite_path(url: str) -> str | None:
+    """The file of a SQLite ledger; None: it is another kind of ledger."""
+    scheme, colon, rest = url.partition(":")
+    if scheme == "sqlite" and colon:
+        return rest.removeprefix("///") if rest.startswith("///") else rest.removeprefix("//")
+    if (scheme == "memory" and colon) or "://" in url:
+        return None
+    return url
+
+
+def concealed(url: str) -> str:
+    """The address without its password."""
+    return re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:…@", url)
+
+
+def told(config: Config) -> Iterator[tuple[str, Any, str]]:
+    """Each key with its value, as it may be shown, and where that comes from."""
+    for key in KEYS:
+        value, source = config.values[key.name]
+        if key.name == "ledger":
+            value = concealed(str(value))
+        if key.name == "callers":
+            value = dict.fromkeys(value, "…")
+        yield key.name, value, source

@@ -1,0 +1,150 @@
+"""Tick chains: short-lived processes that hand work on to each other, and neither multiply nor die unseen.
+
+Protocol 24. The ledger has as many *slots* as chains are wanted. Whoever holds a slot runs a slice. It hands on by
+raising the slot's generation and sending the new one in a signed call; a call with another generation does nothing. A
+periodic caller (cron) takes a slot only when it has expired: it starts chains, and revives one whose call was lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from quire.clock import new_id
+from quire.errors import InputError
+from quire.ledger.base import Ledger
+from quire.machine.workflow import Registry
+from quire.model.change import Claim
+from quire.model.codec import dump, parse
+from quire.model.receipt import Keyring
+from quire.model.side import EVERYWHERE, Setting
+from quire.runtime.waiting import signature
+
+RELAY = "relay/"
+LAST_TICK = "last_tick"
+#: After a hand-over the next process has so long to take the slot, beyond that a periodic caller may.
+ARRIVAL_SECONDS = 30.0
+
+
+class Slot(NamedTuple):
+    """One chain's place in the ledger, as this process holds it."""
+
+    number: int
+    generation: int
+    expires_at: float
+
+
+class Baton(NamedTuple):
+    """What is handed on: a slot and its generation, signed with the ledger's keyring."""
+
+    slot: int
+    generation: int
+    signature: str
+
+    def __str__(self) -> str:
+        return f"{self.slot}.{self.generation}.{self.signature}"
+
+    @classmethod
+    def parse(cls, text: str) -> Baton:
+        parts = text.split(".")
+        numbers = len(parts) == 3 and all(part.isascii() and part.isdigit() and len(part) < 18 for part in parts[:2])
+        if not numbers or not parts[2].isalnum():
+            raise InputError(f"{text[:80]!r} is no baton: it is slot.generation.signature, as the last slice sent it")
+        return cls(int(parts[0]), int(parts[1]), parts[2])
+
+
+def signed(keyring: Keyring, slot: int, generation: int) -> Baton:
+    return Baton(slot, generation, signature(keyring, "tick", str(slot), str(generation)))
+
+
+def genuine(keyring: Keyring, baton: Baton) -> bool:
+    import hmac
+
+    return hmac.compare_digest(signed(keyring, baton.slot, baton.generation).signature, baton.signature)
+
+
+async def _read(ledger: Ledger, number: int) -> tuple[Setting, Slot]:
+    kept = await ledger.setting(f"{RELAY}{number}")
+    if kept is None:
+        return Setting(f"{RELAY}{number}", "", 0), Slot(number, 0, 0.0)
+    told = parse(kept.value)
+    return kept, Slot(number, int(told["generation"]), float(told["expires_at"]))
+
+
+async def _put(ledger: Ledger, kept: Setting, slot: Slot) -> bool:
+    return await ledger.keep(kept._replace(value=dump({"generation": slot.generation, "expires_at": slot.expires_at})))
+
+
+async def take(ledger: Ledger, chains: int, span: float) -> Slot | None:
+    """Take an expired slot for so long; None: every chain is alive."""
+    now = await ledger.now()
+    for number in range(chains):
+        kept, slot = await _read(ledger, number)
+        if slot.expires_at > now:
+            continue
+        mine = Slot(number, slot.generation + 1, now + span)
+        if await _put(ledger, kept, mine):
+            return mine
+    return None
+
+
+async def accept(ledger: Ledger, baton: Baton, span: float) -> Slot | None:
+    """Take the slot that was handed on; None: the call is a repetition, or too late."""
+    kept, slot = await _read(ledger, baton.slot)
+    if slot.generation != baton.generation:
+        return None
+    mine = Slot(slot.number, slot.generation + 1, await ledger.now() + span)
+    return mine if await _put(ledger, kept, mine) else None
+
+
+async def hand_on(ledger: Ledger, slot: Slot) -> Slot | None:
+    """The slot for the next process; None: this one had lost it."""
+    kept, known = await _read(ledger, slot.number)
+    if known.generation != slot.generation:
+        return None
+    following = Slot(slot.number, slot.generation + 1, await ledger.now() + ARRIVAL_SECONDS)
+    return following if await _put(ledger, kept, following) else None
+
+
+async def release(ledger: Ledger, slot: Slot) -> None:
+    """There is nothing to hand on: the next periodic call may take the slot at once."""
+    kept, known = await _read(ledger, slot.number)
+    if known.generation == slot.generation:
+        await _put(ledger, kept, slot._replace(expires_at=0.0))
+
+
+class Left(NamedTuple):
+    """What a slice leaves behind."""
+
+    due: bool
+    next_due_at: float | None
+
+
+async def left_behind(ledger: Ledger, registry: Registry) -> Left:
+    """Whether something is due that could be claimed, and if not, when something will be. Takes nothing."""
+    stopped = {control.scope for control in (await ledger.standing()).controls if control.halted or control.paused}
+    slots = [slot for slot in registry.slots() if slot.workflow not in stopped]
+    if EVERYWHERE in stopped or not slots:
+        return Left(False, None)
+    seen = await ledger.claim(Claim(new_id(length=12), "", tuple(slots), 0))
+    return Left(seen.left_priority is not None, seen.next_due_at)
+
+
+# -- the periodic caller -----------------------------------------------------------------------------------------
+
+
+async def ticked(ledger: Ledger, period: float) -> None:
+    """Keep when the last tick was, and how often one is expected."""
+    for _ in range(5):
+        kept = await ledger.setting(LAST_TICK)
+        told = dump({"at": await ledger.now(), "period": period})
+        if await ledger.keep(Setting(LAST_TICK, told, kept.version if kept is not None else 0)):
+            return
+
+
+async def last_tick(ledger: Ledger) -> tuple[float, float] | None:
+    """When the last tick was, and how often one is expected; None: there has never been one."""
+    kept = await ledger.setting(LAST_TICK)
+    if kept is None:
+        return None
+    told: dict[str, Any] = parse(kept.value)
+    return float(told["at"]), float(told["period"])

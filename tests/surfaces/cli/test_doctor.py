@@ -1,0 +1,91 @@
+"""The doctor: what is well, what to look out for, what is ill."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from quire.model.codec import dump
+from quire.model.side import Setting
+from quire.surfaces import relay
+from quire.surfaces.cli import doctor
+from quire.surfaces.client import Client
+from tests.surfaces.cli.conftest import Project
+
+
+def findings(project: Project, code: int = 0) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"well": [], "warning": [], "ill": []}
+    for row in project.json("doctor", code=code):
+        found[row["state"]].append(row["what"])
+    return found
+
+
+def test_a_fresh_project_is_well(project: Project) -> None:
+    found = findings(project)
+
+    assert found["ill"] == []
+    assert any("opens, writes and reads back" in text for text in found["well"])
+    assert any("quick_check" in text for text in found["well"])
+    assert "0 ill" in project.quire("doctor").stdout
+
+
+def test_no_ledger_yet_and_a_flow_file_that_is_missing(empty: Project) -> None:
+    assert any("is not there yet" in text for text in findings(empty)["well"])
+    empty.write("quire.toml", 'flows = ["nope.py"]\n')
+
+    assert any("nope.py" in text for text in findings(empty, code=3)["ill"])
+    assert not (empty.path / ".quire").exists()
+
+
+def test_the_range_of_sqlite_with_the_wal_reset_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(version: tuple[int, int, int]) -> str:
+        monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+        monkeypatch.setattr(sqlite3, "sqlite_version", ".".join(map(str, version)))
+        return list(doctor._machine())[1].state
+
+    assert [told(v) for v in ((3, 36, 0), (3, 37, 0), (3, 51, 2), (3, 51, 3))] == ["ill", "warning", "warning", "well"]
+
+
+def test_a_file_that_is_no_ledger(empty: Project) -> None:
+    empty.write("quire.toml", 'ledger = "x.db"\n')
+    empty.write("x.db", "this is no database, but it is long enough to be looked at as one" * 20)
+
+    assert any("is not a ledger" in text for text in findings(empty, code=3)["ill"])
+    assert "is not a ledger" in empty.error("list", code=2)
+
+
+def test_a_database_of_somebody_else(empty: Project) -> None:
+    db = sqlite3.connect(empty.path / "x.db")
+    db.execute("CREATE TABLE theirs (x)")
+    db.commit()
+    db.close()
+    before = (empty.path / "x.db").read_bytes()
+
+    assert "not a Quire ledger" in empty.error("list", "--ledger", "x.db", code=2)
+    assert (empty.path / "x.db").read_bytes()[100:] == before[100:]
+
+
+def test_records_that_wait_without_a_worker(project: Project) -> None:
+    project.quire("start", "publish", "keyword=x")
+
+    assert any("no worker is alive and 1 records wait" in text for text in findings(project)["warning"])
+
+
+def test_a_paused_ledger_is_a_warning(project: Project) -> None:
+    project.quire("pause")
+
+    assert any("the ledger is paused" in text for text in findings(project)["warning"])
+
+
+def test_a_periodic_caller_that_fell_silent(project: Project) -> None:
+    async def ticked(client: Client, ago: float) -> None:
+        kept = await client.ledger.setting(relay.LAST_TICK)
+        told = dump({"at": await client.ledger.now() - ago, "period": 60.0})
+        await client.ledger.keep(Setting(relay.LAST_TICK, told, kept.version if kept is not None else 0))
+
+    project.ask(lambda client: ticked(client, 100.0))
+    assert any("the last tick was 1 min 40 s ago" in text for text in findings(project)["well"])
+
+    project.ask(lambda client: ticked(client, 200.0))
+    assert any("the periodic caller is silent" in text for text in findings(project, code=3)["ill"])

@@ -1,0 +1,115 @@
+"""Flow files: found, loaded, and told of in one sentence when they are wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.surfaces.cli.conftest import FLOWS, Project
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def broken(:\n", "line 1: invalid syntax"),
+        ("x = 1\nimport nothing_of_this_name\n", "line 2: No module named 'nothing_of_this_name'; is it installed"),
+        ("x = 1\n\ny = x / 0\n", "line 3: ZeroDivisionError: division by zero"),
+        ("x = 1\n", "there is no workflow in"),
+        ("raise SystemExit(3)\n", "ends the process when it is loaded"),
+        ("import quire\nquire.Workflow('a/b')\n", "line 2: 'a/b' is no name for a workflow"),
+        ("import quire\nw = quire.Workflow('w')\n", "workflow 'w' cannot run: it has no steps"),
+        ("import quire\nw = quire.Workflow('w')\nw.state('a', then='b')\n", "goes to 'b', which is no step"),
+    ],
+)
+def test_a_wrong_flow_file_is_told_in_one_sentence(empty: Project, text: str, told: str) -> None:
+    empty.write("flows.py", text)
+
+    assert told in empty.error("worker", "flows.py", "--until-idle", code=2)
+    assert told.removeprefix("workflow 'w' cannot run: ") in empty.quire("check", "flows.py", code=2).stdout
+
+
+def test_a_file_that_is_not_there_and_no_file_at_all(empty: Project) -> None:
+    assert "there is no flow file" in empty.error("worker", "nope.py", code=4)
+    assert "no workflows to run" in empty.error("up", code=2)
+    assert "no workflows to run" in empty.error("up", "--reload", code=2)
+    assert "no workflows to run" in empty.error("check", code=2)
+
+
+def test_a_file_that_has_the_name_of_a_module(empty: Project) -> None:
+    empty.write("json.py", FLOWS)
+
+    assert "has the name of another module, 'json'" in empty.error("worker", "json.py", code=2)
+
+
+def test_a_file_that_is_no_module(empty: Project) -> None:
+    empty.write("my-flows.py", FLOWS)
+
+    assert "is no Python module" in empty.error("worker", "my-flows.py", code=2)
+
+
+def test_flows_import_what_lies_beside_them(empty: Project) -> None:
+    (empty.path / "sub").mkdir()
+    empty.write("sub/helper_of_flows.py", "NAME = 'helped'\n")
+    empty.write(
+        "sub/flows.py", "import quire, helper_of_flows\nw = quire.Workflow(helper_of_flows.NAME)\nw.state('a')\n"
+    )
+
+    assert "helped is well" in empty.quire("check", "sub/flows.py").stdout
+
+
+def test_two_files_with_a_workflow_of_one_name(empty: Project) -> None:
+    for name in ("one.py", "two.py"):
+        empty.write(name, "import quire\nw = quire.Workflow('w')\nw.state('a')\n")
+
+    assert "has a workflow of the same name" in empty.quire("check", "one.py", "two.py", code=2).stdout
+    assert "two workflows are named 'w'" in empty.error("worker", "one.py", "two.py", "--until-idle", code=2)
+
+
+def test_check_names_what_is_well(project: Project) -> None:
+    rows = {row["workflow"]: row["steps"] for row in project.json("check")}
+
+    assert rows["publish"] == ["draft", "review", "post", "archive"]
+    assert set(rows) == {"publish", "board", "invoice"}
+
+
+@pytest.mark.parametrize(
+    ("deps", "told"),
+    [
+        ("flows", "names no function"),
+        ("nowhere:make", "No module named 'nowhere'"),
+        ("flows:nothing", "there is no 'nothing' in 'flows'"),
+        ("flows:bad", "ValueError: no key"),
+    ],
+)
+def test_wrong_dependencies_are_told(project: Project, deps: str, told: str) -> None:
+    project.write("flows.py", FLOWS + "\ndef bad():\n    raise ValueError('no key')\n")
+    project.write("quire.toml", f'flows = ["flows.py"]\nledger = "sqlite:///ledger.db"\ndeps = "{deps}"\n')
+    sys.modules.pop("flows", None)
+
+    assert told in project.error("worker", "--until-idle", code=2)
+    assert told in project.quire("check", code=2).stderr
+
+
+def test_dependencies_reach_the_steps(empty: Project) -> None:
+    empty.write(
+        "flows.py",
+        """
+from contextlib import asynccontextmanager
+from quire import Run, workflow
+
+@asynccontextmanager
+async def make():
+    yield {"word": "given"}
+
+@workflow
+async def w(run: Run) -> str:
+    return run.deps["word"]
+""",
+    )
+    empty.write("quire.toml", 'flows = ["flows.py"]\nledger = "ledger.db"\ndeps = "flows:make"\n')
+    empty.work()
+    empty.quire("start", "w", "--id", "a")
+    empty.work()
+
+    assert empty.record("a").result == '"given"'

@@ -34,6 +34,10 @@ class Clock(Protocol):
     async def sleep(self, span: float) -> None: ...
 
 
+#: Goes on in suspension where the system has such a clock.
+_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class SystemClock:
     """The machine's own clocks."""
 
@@ -41,7 +45,7 @@ class SystemClock:
         return time.time()
 
     def boottime(self) -> float:
-        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+        return time.clock_gettime(_BOOT)
 
     async def sleep(self, span: float) -> None:
         await asyncio.sleep(span)

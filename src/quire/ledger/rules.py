@@ -296,13 +296,15 @@ class Draft:
     def _known(self, receipt: Receipt) -> bool:
         """This very receipt came before. The place in a loop is kept under one key and written anew."""
         known = self.receipt(receipt.key)
-        return known is not None and known.nonce == receipt.nonce and receipt.kind is not Kind.EACH
+        if known is None or known.nonce != receipt.nonce or receipt.kind is Kind.EACH:
+            return False
+        return not _sooner(receipt, known)
 
     def _fact(self, receipt: Receipt, row: Record, change: Change, lines: list[Line]) -> Record | Refused:
         """One intent or answer comes to stand beside the record."""
         known = self.receipt(receipt.key)
         if known is not None and known.nonce == receipt.nonce and receipt.kind is not Kind.EACH:
-            if known.open and receipt.open and (receipt.act_by or 0.0) < (known.act_by or 0.0):
+            if _sooner(receipt, known):
                 self.receipts[receipt.key] = known._replace(act_by=receipt.act_by)  # its actor has ended
             return row  # this very change, sent again
         if receipt.stage is Stage.INTENDED:
@@ -846,6 +848,11 @@ class Draft:
 def _without_wish(image: Record) -> Record:
     """A wish to cancel is kept until it is obeyed: by an end, or by the undoing."""
     return image._replace(cancel=None) if image.cancel is not None and (image.ended or image.step == UNDO) else image
+
+
+def _sooner(receipt: Receipt, known: Receipt) -> bool:
+    """The same intent, but its actor has ended before its time: nobody acts on it any more."""
+    return receipt.open and known.open and (receipt.act_by or 0.0) < (known.act_by or 0.0)
 
 
 def _of_claim(record: Record, claim_id: str) -> bool:

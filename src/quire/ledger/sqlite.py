@@ -422,7 +422,9 @@ class SqliteLedger(Ledger):
                                WHERE closed IS NULL AND expires_at + {GRACE} * lease_seconds < :now)
                 OR EXISTS (SELECT 1 FROM records WHERE status = 'RUNNING' AND run_until < :now)
                 OR EXISTS (SELECT 1 FROM fanins WHERE abandoned AND "left" > 0)
-                OR EXISTS (SELECT 1 FROM controls WHERE floor > 0)""",
+                OR EXISTS (SELECT 1 FROM controls JOIN records ON scope IN ('*', workflow)
+                           WHERE floor > epoch AND status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL')
+                             AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0))""",
             {"now": now},
         ).fetchone()
         return bool(found), tuple(Worker._make(row) for row in db.execute(_OPEN_WORKERS))

@@ -79,14 +79,12 @@ class Codec:
 
     def encode(self, value: Any, what: str) -> str:
         """The JSON text of ``value``; refused with a sentence that names ``what`` if it cannot be kept."""
-        from pydantic_core import PydanticSerializationError
-
         try:
             if self.plain:
                 text = _to_json(value).decode()
             else:
                 text = self.adapter.dump_json(value, warnings="error").decode()
-        except (PydanticSerializationError, UnicodeError, ValueError) as error:
+        except ValueError as error:
             if "surrogates not allowed" in str(error):
                 raise _refused(value, what, "it holds a lone surrogate, which is no text") from None
             found = _CLASS.search(str(error))

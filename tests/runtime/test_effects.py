@@ -1,0 +1,134 @@
+"""What becomes of an effect that did not go as it should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quire import Act, NotDone, Retry, Run, effect, workflow
+from quire.errors import IllegalMove
+from quire.testing import Trial
+
+
+class Target:
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.errors: list[Exception] = []
+
+    def act(self, what: str) -> str:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.done.append(what)
+        return f"done {what}"
+
+
+@effect
+async def blind(act: Act[Target], what: str) -> str:
+    return act.deps.act(what)
+
+
+@workflow(retry=Retry(3, first="1s"))
+async def blindly(run: Run[dict[str, Any], Target]) -> str:
+    return await run.once(blind, "it")
+
+
+async def test_an_act_that_surely_did_not_happen_is_tried_again() -> None:
+    target = Target()
+    target.errors = [NotDone("the server is down"), ConnectionRefusedError()]
+    async with Trial(blindly, deps=target) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.result == "done it" and target.done == ["it"]
+
+
+async def test_an_act_that_nobody_knows_of_is_asked_of_a_person() -> None:
+    target = Target()
+    target.errors = [TimeoutError("no answer")]
+    async with Trial(blindly, deps=target) as trial:
+        record = await trial.start({})
+        await trial.advance("2m")
+        assert record.status == "NEEDS_APPROVAL" and record.question.startswith("Did 'blind' happen?")
+        events = await trial.client.events(record.record_id)
+        assert "no answer" in next(event.body for event in events if event.kind == "effect.unclear")
+
+        await trial.client.resolve(record.record_id, happened=True, value="done by hand", by="ann@x.eu")
+        await trial.settle()
+
+        assert record.result == "done by hand" and target.done == []
+
+
+async def test_an_act_that_did_not_happen_after_all_is_done_when_a_person_says_so() -> None:
+    target = Target()
+    target.errors = [TimeoutError("no answer")]
+    async with Trial(blindly, deps=target) as trial:
+        record = await trial.start({})
+        await trial.advance("2m")
+        await trial.client.resolve(record.record_id, happened=False, by="ann@x.eu")
+        await trial.settle()
+
+        assert record.result == "done it" and target.done == ["it"]
+
+
+async def test_a_record_in_doubt_is_neither_cancelled_nor_rewound() -> None:
+    target = Target()
+    target.errors = [TimeoutError("no answer")]
+    async with Trial(blindly, deps=target) as trial:
+        record = await trial.start({})
+        await trial.advance("2m")
+
+        with pytest.raises(IllegalMove, match="in doubt"):
+            await trial.client.cancel(record.record_id)
+        with pytest.raises(IllegalMove, match="in doubt"):
+            await trial.client.retry(record.record_id, step="blindly")
+
+
+@effect(repeat=True)
+async def harmless(act: Act[Target], what: str) -> str:
+    return act.deps.act(what)
+
+
+async def test_what_may_be_repeated_is_repeated() -> None:
+    @workflow(retry=Retry(3, first="1s"))
+    async def harmlessly(run: Run[dict[str, Any], Target]) -> str:
+        return await run.once(harmless, "it")
+
+    target = Target()
+    target.errors = [TimeoutError("no answer")]
+    async with Trial(harmlessly, deps=target) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.result == "done it" and target.done == ["it"]
+
+
+async def test_a_key_of_the_users_own_is_global_in_the_ledger() -> None:
+    @workflow
+    async def invoice(run: Run[dict[str, Any], Target]) -> str:
+        return await run.once(blind.keyed("invoice-17"), "it")
+
+    target = Target()
+    async with Trial(invoice, deps=target) as trial:
+        first, second = await trial.start({}), await trial.start({})
+        await trial.settle()
+
+        assert (first.result, second.result) == ("done it", "done it")
+        assert target.done == ["it"]
+
+
+async def test_a_receipt_never_answers_for_other_arguments() -> None:
+    words = iter(["one", "two"])
+
+    @workflow
+    async def changing(run: Run[dict[str, Any], Target]) -> None:
+        await run.once(blind, next(words))
+        await run.wait("go")
+
+    async with Trial(changing, deps=Target()) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        await record.signal("go")
+        await trial.settle()
+
+        assert record.status == "ERROR" and "was done with other arguments" in record.error

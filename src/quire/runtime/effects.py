@@ -20,7 +20,11 @@ from quire.model.codec import PLAIN
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.wait import On, Wait
 from quire.runtime.calls import check_code, returns
-from quire.runtime.hold import Hold, RateUsedUp, described
+from quire.runtime.hold import Hold, IntentTaken, RateUsedUp, described
+
+
+#: How long to leave another record to an effect under a key of the user's own.
+LOOK_AGAIN_SECONDS = 2.0
 
 
 def key(hold: Hold, effect: Effect[Any, Any, Any]) -> str:
@@ -48,6 +52,8 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
             if not hold.host.keyring.verifies(known):
                 await hold.block(doubted(key, effect.name, "its receipt does not verify"))
             return type_.decode(known.value, f"the receipt of {effect.name!r}")
+        if known.stage is Stage.INTENDED and known.record_id != hold.record.record_id:
+            await _of_another(hold, effect, key)
         if known.stage is Stage.INTENDED:
             found = await _in_doubt(hold, effect, known, args, kwargs)
             if found is not None:
@@ -57,9 +63,19 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
         acting = asyncio.ensure_future(_tried(hold, effect, key, args, kwargs, args_text, args_hash))
         hold.forget_errors(acting)
         return await asyncio.shield(acting)
+    except IntentTaken:
+        if not effect.own_key:
+            raise
+        await _of_another(hold, effect, key)
     except RateUsedUp as error:
         name = effect.rate.name if effect.rate is not None else effect.name
         await hold.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
+
+
+async def _of_another(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> None:
+    """Another record is doing what this key stands for: look again when it may have its receipt."""
+    until = hold.host.now() + LOOK_AGAIN_SECONDS
+    await hold.block(Wait(On.TIMER, key=f"{key}settle", name=f"{effect.name} of another record", until=until))
 
 
 async def _tried(

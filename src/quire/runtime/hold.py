@@ -49,6 +49,10 @@ class RateUsedUp(QuireError):
         self.until = until
 
 
+class IntentTaken(QuireError):
+    """Another record has intended, or done, the effect of this key."""
+
+
 class Hold:
     """What stands behind one ``Run``: its receipts, its place in the ledger, what it waits for."""
 
@@ -181,6 +185,8 @@ class Hold:
                 raise LeaseLost(f"another worker holds {self.record.record_id!r} now")
             case Refused(code="rate", until=until) if until is not None:
                 raise RateUsedUp(until)
+            case Refused(code="intent", reason=reason):
+                raise IntentTaken(reason)
             case Refused(code="halted" | "cancelled" | "sealed", reason=reason):
                 self.halt(Stopped(reason))
                 raise asyncio.CancelledError

@@ -462,6 +462,9 @@ class Draft:
         """Answers (calls, sleeps, signals, questions) that ride with a move."""
         count = 0
         for receipt in change.receipts:
+            if receipt.kind is Kind.MAP and receipt.stage is Stage.VOID:
+                # A person retries the parent: the children that failed are done again.
+                self.receipts[receipt.key] = receipt
             if receipt.stage is Stage.DONE and receipt.kind not in (Kind.ONCE, Kind.UNDO):
                 known = self.receipt(receipt.key)
                 if known is None or known.stage is not Stage.DONE or receipt.kind is Kind.EACH:

@@ -329,8 +329,22 @@ def _reachable(starts: Iterable[str], ways: Mapping[str, Iterable[str]]) -> set[
     return seen
 
 
+class _Imperative(typing.Protocol):
+    """What ``@workflow(...)`` makes of a function."""
+
+    @overload
+    def __call__(self, fn: Callable[[Run[D, X]], Awaitable[R]], /) -> Workflow[D, R, X]: ...
+
+    @overload
+    def __call__(self, fn: Callable[[SyncRun[D, X]], R], /) -> Workflow[D, R, X]: ...
+
+
 @overload
 def workflow(fn: Callable[[Run[D, X]], Awaitable[R]], /) -> Workflow[D, R, X]: ...
+
+
+@overload
+def workflow(fn: Callable[[SyncRun[D, X]], R], /) -> Workflow[D, R, X]: ...
 
 
 @overload
@@ -344,7 +358,7 @@ def workflow(
     rate: Rate | None = None,
     on_failure: Literal["error", "undo"] = "error",
     on: Sequence[Cron | Inbox] = (),
-) -> Callable[[Callable[[Run[D, X]], Awaitable[R]]], Workflow[D, R, X]]: ...
+) -> _Imperative: ...
 
 
 def workflow(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:

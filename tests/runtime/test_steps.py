@@ -1,0 +1,467 @@
+"""What steps can do, one behaviour each, on the told clock."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import quire
+from quire import Act, Cron, Failed, Retry, Run, Status, SyncRun, Workflow, aopen, effect, workflow
+from quire.errors import DefinitionError, IllegalMove, ResultMissing
+from quire.testing import Trial, every_kill
+
+
+@effect
+async def note_down(act: Act[list[str]], what: str) -> str:
+    act.deps.append(what)
+    return what.upper()
+
+
+@every_kill
+async def test_effects_side_by_side_keep_their_names() -> None:
+    @workflow
+    async def both(run: Run[dict[str, Any], list[str]]) -> list[str]:
+        names = ["a", "b", "c"]
+        return list(await asyncio.gather(*(run.once(note_down.named(name), name) for name in names)))
+
+    book: list[str] = []
+    async with Trial(both, deps=book) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.result == ["A", "B", "C"] and sorted(book) == ["a", "b", "c"]
+
+
+async def test_a_timer_keeps_its_end_when_something_else_comes_first() -> None:
+    @workflow
+    async def race(run: Run[dict[str, Any]]) -> str:
+        await run.all(run.sleep("10h"), run.wait("go"))
+        return "both"
+
+    async with Trial(race) as trial:
+        record = await trial.start({})
+        await trial.advance("9h")
+        await record.signal("go")
+        await trial.settle()
+        assert record.status == "WAITING"
+
+        await trial.advance("1h")
+
+        assert record.result == "both"
+
+
+class TooMany(Exception):
+    retry_after = 120
+
+
+async def test_the_other_sides_retry_after_is_honoured() -> None:
+    tries: list[float] = []
+
+    async with Trial(_limited(tries)) as trial:
+        record = await trial.start({})
+        start = trial.clock.now()
+        await trial.settle()
+
+        assert record.status == "DONE" and [moment - start for moment in tries] == [0.0, 120.0]
+
+
+def _limited(tries: list[float]) -> Workflow[Any, Any, Any]:
+    @workflow
+    async def limited(run: Run[dict[str, Any]]) -> None:
+        tries.append(run._hold.host.clock.now())
+        if len(tries) == 1:
+            raise TooMany
+
+    return limited
+
+
+async def test_back_off_grows_with_full_jitter_and_ends_in_the_dead_letter() -> None:
+    retry = Retry(4, first="10s", factor=2, most="25s")
+
+    assert [retry.delay(n, ValueError(), lambda: 1.0) for n in (1, 2, 3, 4)] == [10.0, 20.0, 25.0, None]
+    assert retry.delay(2, ValueError(), lambda: 0.25) == 5.0
+    assert retry.delay(1, quire.Fail("no")) is None
+
+
+async def test_a_step_that_takes_too_long_is_ended_and_tried_again() -> None:
+    started = asyncio.Event()
+
+    slow: Workflow[Any, Any, Any] = Workflow("slow", retry=Retry(1))
+
+    @slow.step(timeout="30s")
+    async def only(run: Run) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with Trial(slow) as trial:
+        record = await trial.start({})
+        settling = asyncio.ensure_future(trial.settle())
+        await started.wait()
+        while not settling.done():
+            trial.clock.advance("1s")
+            await asyncio.sleep(0)  # noqa: TID251 - lets the others run; the time itself is told
+
+        assert record.status == "ERROR" and "took longer than its timeout of 30 s" in record.error
+
+
+@workflow(retry=Retry(1))
+async def half(run: Run[dict[str, Any]]) -> int:
+    if run.data["n"] in run.data.get("bad", []):
+        raise quire.Fail("a bad number")
+    return int(run.data["n"]) // 2
+
+
+def items(count: int, *bad: int) -> list[dict[str, Any]]:
+    return [{"n": n, "bad": list(bad)} for n in range(count)]
+
+
+async def test_a_map_keeps_failures_in_their_place() -> None:
+    @workflow
+    async def keeps(run: Run[dict[str, Any]]) -> list[Any]:
+        parts = await run.map(half, items(6, 3), failures="keep", need=0.5)
+        return [part.error if isinstance(part, Failed) else part for part in parts]
+
+    async with Trial(keeps, also=[half]) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.result[:3] == [0, 0, 1] and record.result[4:] == [2, 2]
+        assert record.result[3].startswith("Fail: a bad number")
+
+
+async def test_a_map_that_needs_more_than_it_gets_fails_and_names_the_child() -> None:
+    @workflow(retry=Retry(1))
+    async def needs(run: Run[dict[str, Any]]) -> None:
+        await run.map(half, items(6, 1, 2, 3), failures="keep", need=0.9)
+
+    async with Trial(needs, also=[half]) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "ERROR"
+        assert f"{record.record_id}/half~1/1" in record.error and "a bad number" in record.error
+
+
+async def test_a_map_goes_on_at_its_deadline_and_cancels_what_is_late() -> None:
+    @workflow
+    async def late(run: Run[dict[str, Any]]) -> str:
+        if run.data["n"]:
+            await run.wait("never")
+        return "in time"
+
+    @workflow
+    async def hurried(run: Run[dict[str, Any]]) -> list[Any]:
+        parts = await run.map(late, items(3), failures="keep", within="1h")
+        return [isinstance(part, Failed) for part in parts]
+
+    async with Trial(hurried, also=[late]) as trial:
+        record = await trial.start({})
+        await trial.advance("1h")
+
+        assert record.result == [False, True, True]
+        assert trial.record(f"{record.record_id}/late~1/1").status == "CANCELLED"
+
+
+async def test_a_retried_parent_does_only_the_failed_children_again() -> None:
+    mended: list[int] = []
+    ran: list[int] = []
+
+    @workflow(retry=Retry(1))
+    async def fragile(run: Run[dict[str, Any]]) -> int:
+        ran.append(run.data["n"])
+        if run.data["n"] == 1 and not mended:
+            raise quire.Fail("broken")
+        return int(run.data["n"])
+
+    @workflow
+    async def parent(run: Run[dict[str, Any]]) -> list[int]:
+        return await run.map(fragile, items(3))
+
+    async with Trial(parent, also=[fragile]) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        assert record.status == "ERROR"
+
+        mended.append(1)
+        await trial.client.retry(record.record_id, by="ann@x.eu")
+        await trial.settle()
+
+        assert record.result == [0, 1, 2]
+        assert sorted(ran) == [0, 1, 1, 2]
+
+
+async def test_an_empty_map_is_done_at_once() -> None:
+    @workflow
+    async def nothing(run: Run[dict[str, Any]]) -> list[int]:
+        return await run.map(half, [])
+
+    async with Trial(nothing, also=[half]) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.result == []
+
+
+async def test_at_most_limit_children_are_under_way() -> None:
+    under_way, most = 0, 0
+
+    @workflow
+    async def child(run: Run[dict[str, Any]]) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        for _ in range(5):
+            await asyncio.sleep(0)  # noqa: TID251 - lets the others run
+        under_way -= 1
+
+    @workflow
+    async def parent(run: Run[dict[str, Any]]) -> None:
+        await run.map(child, items(12), limit=3)
+
+    async with Trial(parent, also=[child]) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "DONE" and 0 < most <= 3
+
+
+async def test_a_cancelled_record_takes_back_what_it_did() -> None:
+    book: list[str] = []
+
+    async with Trial(_undoable(), deps=book) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        assert book == ["+one", "+two"]
+
+        await trial.client.cancel(record.record_id, undo=True, by="ann@x.eu")
+        await trial.settle()
+
+        assert record.status == "CANCELLED" and book == ["+one", "+two", "-two", "-one"]
+
+
+async def _take_back(act: Act[list[str]], what: str) -> None:
+    act.deps.append(f"-{what}")
+
+
+@effect(undo=_take_back)
+async def put(act: Act[list[str]], what: str) -> str:
+    act.deps.append(f"+{what}")
+    return what
+
+
+def _undoable() -> Workflow[Any, Any, Any]:
+    @workflow
+    async def undoable(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(put.named("one"), "one")
+        await run.once(put.named("two"), "two")
+        await run.wait("never")
+
+    return undoable
+
+
+async def test_a_rewound_record_does_its_effects_anew() -> None:
+    machine: Workflow[Any, Any, Any] = Workflow("machine")
+
+    @machine.step(then="second")
+    async def first(run: Run[Any, Any]) -> None:
+        await run.once(note_down, "first")
+
+    @machine.step
+    async def second(run: Run[Any, Any]) -> int:
+        return run.visit
+
+    book: list[str] = []
+    async with Trial(machine, deps=book) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        await trial.client.retry(record.record_id, step="first", by="ann@x.eu")
+        await trial.settle()
+
+        assert record.status == "DONE" and book == ["first", "first"]
+        with pytest.raises(IllegalMove, match="DONE"):
+            await trial.client.retry(record.record_id)
+
+
+async def test_a_renamed_step_and_migrated_data_carry_old_records_on() -> None:
+    old: Workflow[Any, Any, Any] = Workflow("letters")
+    old.state("rest", then="write")
+
+    @old.step
+    async def write(run: Run) -> None: ...
+
+    async with Trial(old) as trial:
+        record = await trial.start({"to": "ann"})
+        await trial.client.move(record.record_id, "write")
+
+        new: Workflow[Any, Any, Any] = Workflow("letters", version=2)
+        new.state("rest", then="send")
+
+        @new.step(was="write")
+        async def send(run: Run) -> str:
+            return f"{run.version}: {run.data['recipient']}"
+
+        @new.migrate(1)
+        def rename(data: dict[str, Any]) -> dict[str, Any]:
+            return {"recipient": data["to"]}
+
+        trial.client.registry.workflows["letters"] = new
+        trial.workflow = new
+        await trial.settle()
+
+        assert record.result == "2: ann"
+
+
+async def test_a_schedule_starts_one_record_for_each_moment_and_catches_up_as_it_says() -> None:
+    @workflow(on=[Cron("0 2 * * *", tz="Europe/Berlin")])
+    async def nightly(run: Run[dict[str, Any]]) -> None: ...
+
+    async with Trial(nightly) as trial:
+        await trial.settle()
+        for _ in range(2):
+            await trial.advance("24h")
+        await trial.advance("120h")  # nobody looked meanwhile: one record for the newest moment
+
+        started = [record.record_id for record in await trial.client.find(workflow="nightly")]
+        assert started == ["nightly@2026-01-01T01:00Z", "nightly@2026-01-02T01:00Z", "nightly@2026-01-07T01:00Z"]
+
+
+def test_a_schedule_is_right_at_both_clock_changes() -> None:
+    cron = Cron("30 2 * * *", tz="Europe/Berlin")
+    spring = datetime(2026, 3, 28, tzinfo=UTC).timestamp()
+    autumn = datetime(2026, 10, 24, tzinfo=UTC).timestamp()
+
+    assert len(cron.between(spring, spring + 3 * 86400)) == 3
+    assert len(cron.between(autumn, autumn + 3 * 86400)) == 3
+    with pytest.raises(DefinitionError, match="is no cron schedule"):
+        Cron("every day")
+    with pytest.raises(DefinitionError, match="is no time zone"):
+        Cron("0 2 * * *", tz="Berlin")
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+    seen: list[str] = field(default_factory=list)
+
+
+async def test_data_may_be_a_dataclass_and_a_step_a_plain_function() -> None:
+    points = Workflow("points", data=Point, result=int)
+
+    @points.step(then="total")
+    def move(run: SyncRun[Point]) -> None:
+        run.data.y = run.call(abs, run.data.x)
+        run.data.seen.append("moved")
+
+    @points.step
+    def total(run: SyncRun[Point]) -> int:
+        for item in run.each(["a", "b"]):
+            run.data.seen.append(item)
+        return run.data.x + run.data.y
+
+    async with Trial(points) as trial:
+        record = await trial.start(Point(-2))
+        await trial.settle()
+
+        assert record.result == 0 and record.data == Point(-2, 2, ["moved", "a", "b"])
+
+
+async def test_a_plain_step_waits_and_is_unwound() -> None:
+    @workflow
+    def patient(run: SyncRun[dict[str, Any]]) -> str:
+        return str(run.wait("go"))
+
+    async with Trial(patient) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        assert record.status == "WAITING"
+
+        await record.signal("go", "on")
+        await trial.settle()
+
+        assert record.result == "on"
+
+
+async def test_a_budget_that_ends_leaves_nothing_running() -> None:
+    @workflow
+    async def long(run: Run[dict[str, Any]]) -> int:
+        run.data["n"] = 0
+        async for _ in run.each(range(1_000_000), every=1):
+            run.data["n"] += 1
+        return int(run.data["n"])
+
+    async with aopen("memory:", workflows=[long]) as client:
+        await client.start(long, {}, id="l")
+        await client.work(budget="1s")
+        first = await client.get("l")
+        await client.work(budget="1s")
+        second = await client.get("l")
+
+        assert (first.status, second.status) == (Status.PENDING, Status.PENDING)
+        assert first.attempt == second.attempt == 0
+        assert second.version > first.version
+
+
+def test_the_plain_face_does_what_the_other_does() -> None:
+    @workflow
+    async def double(run: Run[dict[str, Any]]) -> int:
+        answer = await run.ask("go on?")
+        return int(run.data["n"]) * 2 if answer else 0
+
+    with quire.open("memory:", workflows=[double], who="ann@x.eu") as q:
+        handle = q.start(double, {"n": 21}, id="d")
+        q.work()
+        assert q.find(status="NEEDS_APPROVAL")[0].record_id == "d"
+        q.answer("d", "approve")
+        assert q.work(until="d") == 1
+        assert handle.result() == 42
+        assert [event.kind for event in q.events("d")][-1] == "done"
+        cancelled = q.start(double, {"n": 1}, id="e")
+        q.cancel("e")
+        with pytest.raises(ResultMissing, match="it ended as CANCELLED"):
+            cancelled.result()
+
+
+async def test_more_answers_than_one_are_needed_where_a_quorum_is_asked_for() -> None:
+    @workflow
+    async def vote(run: Run[dict[str, Any]]) -> str:
+        answer = await run.ask("pay?", by=["ann@x.eu", "bob@x.eu", "eve@x.eu"], quorum=2, show=run.data)
+        return f"{answer.choice} by {answer.by}"
+
+    async with Trial(vote) as trial:
+        record = await trial.start({"amount": 5})
+        await trial.settle()
+        await record.answer("approve", by="ann@x.eu")
+        await trial.settle()
+        assert record.status == "NEEDS_APPROVAL"
+        with pytest.raises(quire.QuireError, match="has answered already"):
+            await record.answer("approve", by="ann@x.eu")
+        with pytest.raises(quire.QuireError, match="may not answer"):
+            await record.answer("approve", by="mallory@x.eu")
+
+        await record.answer("approve", by="eve@x.eu")
+        await trial.settle()
+
+        assert record.result == "approve by ann@x.eu, eve@x.eu"
+
+
+async def test_an_answer_to_what_has_changed_since_is_refused() -> None:
+    @workflow
+    async def shown(run: Run[dict[str, Any]]) -> None:
+        await run.ask("publish?", show=run.data["text"])
+
+    async with Trial(shown) as trial:
+        record = await trial.start({"text": "old"})
+        await trial.settle()
+        seen = (await trial.client.show(record.record_id)).waits[0].name
+        await trial.client.edit(record.record_id, {"text": "new"}, by="ann@x.eu")
+        await trial.client.retry(record.record_id, step="shown", by="ann@x.eu")
+        await trial.settle()
+
+        with pytest.raises(IllegalMove, match="has changed since it was shown"):
+            await trial.client.answer(record.record_id, "approve", seen=seen, by="ann@x.eu")

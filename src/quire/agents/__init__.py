@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quire.agents.blueprint import Blueprint as Blueprint
     from quire.agents.blueprint import load as load
-    from quire.agents.converse import converse as converse
-    from quire.agents.durable import DurableAgent as DurableAgent
-    from quire.agents.durable import durable as durable
-    from quire.agents.mission import mission as mission
+    from quire.agents.conversation import converse as converse
+    from quire.agents.durability import DurableAgent as DurableAgent
+    from quire.agents.durability import durable as durable
+    from quire.agents.flow import mission as mission
     from quire.agents.receipts import Receipts as Receipts
     from quire.agents.report import Report as Report
 
 _HOMES = {
     "Blueprint": "quire.agents.blueprint",
     "load": "quire.agents.blueprint",
-    "converse": "quire.agents.converse",
-    "DurableAgent": "quire.agents.durable",
-    "durable": "quire.agents.durable",
-    "mission": "quire.agents.mission",
+    "converse": "quire.agents.conversation",
+    "DurableAgent": "quire.agents.durability",
+    "durable": "quire.agents.durability",
+    "mission": "quire.agents.flow",
     "Receipts": "quire.agents.receipts",
     "Report": "quire.agents.report",
 }

@@ -22,7 +22,6 @@ from quire.model.wait import On, Wait
 from quire.runtime.calls import check_code, returns
 from quire.runtime.hold import Hold, IntentTaken, RateUsedUp, described
 
-
 #: How long to leave another record to an effect under a key of the user's own.
 LOOK_AGAIN_SECONDS = 2.0
 

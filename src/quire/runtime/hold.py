@@ -79,7 +79,7 @@ class Hold:
         self._pending: list[Pending[Any]] = []
         self._unsaved: list[Receipt] = []
         self._lines: list[Line] = []
-        self._saved_at = host.clock.boottime()
+        self._ride: asyncio.TimerHandle | None = None
         self._blocked: list[tuple[Wait, asyncio.Future[None], tuple[Record, ...], Fanin | None]] = []
         self._flights = 0
         self._quiet: asyncio.Future[None] | None = None
@@ -145,7 +145,14 @@ class Hold:
         """Remember an answer: it rides with the next commit, and that comes soon."""
         self.known[receipt.key] = receipt
         self._unsaved.append(receipt)
-        if self.host.clock.boottime() - self._saved_at > RIDE_SECONDS and self.record.status is Status.RUNNING:
+        if self._ride is None:
+            self._ride = asyncio.get_running_loop().call_later(RIDE_SECONDS, self._save)
+
+    def _save(self) -> None:
+        """What has waited long enough for a commit to ride with gets one of its own."""
+        self._ride = None
+        over = self.lost or self.stop is not None or self._suspending is not None
+        if self._unsaved and not over and self.record.status is Status.RUNNING:
             self.forget_errors(asyncio.ensure_future(self.facts(())))
 
     def tell(self, kind: str, **body: Any) -> None:
@@ -159,7 +166,9 @@ class Hold:
     def _taken(self) -> tuple[tuple[Receipt, ...], tuple[Line, ...]]:
         receipts, self._unsaved = tuple(self._unsaved), []
         lines, self._lines = tuple(self._lines), []
-        self._saved_at = self.host.clock.boottime()
+        if self._ride is not None:
+            self._ride.cancel()
+            self._ride = None
         return receipts, lines
 
     async def facts(self, receipts: Sequence[Receipt], rates: tuple[Rate, ...] = ()) -> None:

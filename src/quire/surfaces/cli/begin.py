@@ -118,8 +118,10 @@ def init(session: Session, directory: str) -> int:
     example="""
     quire demo
     quire demo --dir quire-demo --articles 20
+    quire demo mission
     """,
 )
+@click.argument("what", type=click.Choice(["articles", "mission"]), default="articles")
 @click.option(
     "--dir",
     "directory",
@@ -127,12 +129,16 @@ def init(session: Session, directory: str) -> int:
     help="Where to; otherwise ./quire-demo, or a new temporary directory if that exists.",
 )
 @click.option("--articles", type=click.IntRange(4, 500), default=12, show_default=True, help="How many.")
-def demo(session: Session, directory: str | None, articles: int) -> int:
+def demo(session: Session, what: str, directory: str | None, articles: int) -> int:
     """Watch a worker be killed half-way and nothing be done twice.
 
     Articles are drafted, reviewed, posted and archived on a ledger of their own. Half-way the worker is killed with
-    kill -9; a new one goes on. At the end the posts are counted.
+    kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of scripted agents instead.
     """
+    if what == "mission":
+        from quire.surfaces.cli.mission import run_demo as run_mission
+
+        return run_mission(session, directory)
     from quire.surfaces.demo import run_demo
 
     return run_demo(session, directory, articles)

@@ -1,0 +1,144 @@
+"""From the words of a blueprint to a model of pydantic-ai.
+
+``provider:name`` for every provider that the library knows; ``scripted`` for the scripted model, ``local`` for a small
+model on this machine; with ``base_url`` any server that speaks a provider's protocol, first of all OpenAI's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from quire.agents import scripted, secrets
+from quire.agents.blueprint import ModelSpec
+from quire.errors import DefinitionError
+from quire.machine.effect import rate as make_rate
+from quire.model.change import Rate
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+#: Older names of providers.
+_RENAMED = {"google-gla": "google", "google-vertex": "google-cloud", "gemini": "google"}
+#: Where a provider's key is looked for.
+_KEYS = {
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "openai": ("OPENAI_API_KEY",),
+    "openai-chat": ("OPENAI_API_KEY",),
+    "openai-responses": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+}
+
+
+def split(name: str) -> tuple[str, str]:
+    """Provider and name: ``google-gla:gemini-2.5-flash`` → ``google``, ``gemini-2.5-flash``."""
+    provider, colon, rest = name.partition(":")
+    if not colon:
+        if name in (scripted.NAME, "local", "test"):
+            return name, ""
+        if name.startswith("gemini"):
+            return "google", name
+        raise DefinitionError(f"the model {name!r} names no provider; write it like 'google:gemini-2.5-flash'")
+    return _RENAMED.get(provider, provider), rest
+
+
+def rate_of(spec: ModelSpec) -> Rate | None:
+    """How often the model may be called, over all workers that share the ledger."""
+    if spec.rate is None:
+        return None
+    count, _, per = spec.rate.partition("/")
+    return make_rate(float(count), per.strip(), f"model {spec.model}")
+
+
+def key_of(spec: ModelSpec, provider: str) -> str | None:
+    """The key, from the environment and nowhere else."""
+    names = (spec.key,) if spec.key is not None else _KEYS.get(provider, ())
+    for name in names:
+        if value := os.environ.get(name, ""):
+            secrets.remember(value)
+            return value
+    if spec.key is not None:
+        raise DefinitionError(
+            f"the environment variable {spec.key!r}, which holds the key of {spec.model!r}, is not set"
+        )
+    return None
+
+
+#: Models are kept per event loop: their connections belong to it, and making one costs more than using it.
+_built: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Model]] = WeakKeyDictionary()
+
+
+def built(spec: ModelSpec, agent_id: str) -> Model:
+    """The model that answers for this agent, made once."""
+    kept = _built.setdefault(asyncio.get_running_loop(), {})
+    key = f"{agent_id} {os.environ.get(spec.key or '', '')} {spec.model_dump_json()}"
+    name = hashlib.sha256(key.encode()).hexdigest()
+    if name not in kept:
+        kept[name] = build(spec, agent_id)
+    return kept[name]
+
+
+def build(spec: ModelSpec, agent_id: str) -> Model:
+    """A model that answers for this agent."""
+    provider, name = split(spec.model)
+    if provider == scripted.NAME:
+        return scripted.model(agent_id, spec.script)
+    if provider == "local":
+        from quire.agents import local
+
+        return local.model(name)
+    key = key_of(spec, provider)
+    try:
+        if provider == "google":
+            return _google(name, key, spec.base_url)
+        if provider == "anthropic":
+            return _anthropic(name, key, spec.base_url)
+        if provider.startswith("openai"):
+            return _openai(provider, name, key, spec.base_url)
+        if spec.base_url is not None:
+            raise DefinitionError(
+                f"a base_url goes with google:, anthropic: and openai:, not with {provider!r}; "
+                "servers that speak OpenAI's protocol (llama.cpp, Ollama, vLLM) are openai:NAME"
+            )
+        from pydantic_ai.models import infer_model
+
+        return infer_model(f"{provider}:{name}" if name else provider)
+    except DefinitionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each provider raises its own kind, and the text may name the key
+        raise DefinitionError(f"the model {spec.model!r} cannot be used: {secrets.blacked_out(str(error))}") from None
+
+
+def _google(name: str, key: str | None, base_url: str | None) -> Model:
+    from google.genai.types import HttpRetryOptions
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    # One try each: what follows a failure is decided here, and survives this process.
+    once = HttpRetryOptions(attempts=1)
+    return GoogleModel(name, provider=GoogleProvider(api_key=key or "", base_url=base_url, retry_options=once))
+
+
+def _anthropic(name: str, key: str | None, base_url: str | None) -> Model:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0)
+    return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client))
+
+
+def _openai(provider: str, name: str, key: str | None, base_url: str | None) -> Model:
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    # Servers of one's own take any key, but the library wants one.
+    given = key if key is not None or base_url is None else "none"
+    made: Any = OpenAIProvider(openai_client=AsyncOpenAI(api_key=given, base_url=base_url, max_retries=0))
+    if provider == "openai-responses" or (provider == "openai" and base_url is None):
+        return OpenAIResponsesModel(name, provider=made)
+    return OpenAIChatModel(name, provider=made)

@@ -1,0 +1,19 @@
+"""Questions to people, and their answers again when a mission is run from its recording."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quire.agents.recording import Recording
+from quire.machine.approval import Answer
+from quire.runtime.run import Run
+
+
+async def put(run: Run[Any, Any], recording: Recording | None, question: str, **options: Any) -> Answer:
+    """``run.ask``; with a recording, what was answered then."""
+    if recording is None:
+        return await run.ask(question, **options)
+    told = recording.person(question)
+    if told.get("edits"):
+        run.data = {**run.data, **told["edits"]}
+    return Answer(told["choice"], told["by"], told["note"], told["edits"], told.get("ahead", "approve"))

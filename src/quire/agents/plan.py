@@ -1,0 +1,257 @@
+"""A mission's own view of itself: who still goes, what is left to spend, what comes next, and the one result."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from quire.agents import history
+from quire.agents.blueprint import Blueprint
+from quire.agents.conversation import raised
+from quire.agents.correction import GaveUp
+from quire.agents.people import put
+from quire.agents.recording import Recording
+from quire.agents.report import AgentReport, Report
+from quire.agents.spend import LimitReached, Meter, Spend
+from quire.agents.turn import LeftOut, Voice, reduction, with_remedy
+from quire.clock import SYSTEM, seconds
+from quire.machine.fanout import Failed
+from quire.machine.retry import Fail
+from quire.runtime.run import Run
+
+#: What a person may say when a limit is reached.
+AT_LIMIT = ("raise", "finish", "stop")
+
+
+async def now() -> float:
+    """The moment, remembered: the step that asks again gets the same."""
+    return SYSTEM.now()
+
+
+def new_agent() -> dict[str, Any]:
+    """How an agent of a mission starts."""
+    return {"next": 1, "pieces": 0, "compacted": 0, "resumes": False, "status": "going", "text": "", "error": ""}
+
+
+class Plan:
+    """The mission's own view: who still goes, what is left, what comes next."""
+
+    def __init__(self, run: Run[Any, Any], recording: Recording | None) -> None:
+        self.run = run
+        self.recording = recording
+        self.data = run.data
+        #: The blueprint that this mission started with, whatever the file says by now.
+        self.blueprint = Blueprint.model_validate(self.data["blueprint"])
+
+    @property
+    def agents(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = self.data["agents"]
+        return found
+
+    @property
+    def going(self) -> list[str]:
+        return [agent_id for agent_id, agent in self.agents.items() if agent["status"] == "going"]
+
+    @property
+    def goes_on(self) -> bool:
+        """There are turns to take, and nobody and nothing has ended them."""
+        return bool(self.going) and not self.data.get("finishing")
+
+    def finish(self, why: Literal["deadline", "person"]) -> None:
+        self.data["finishing"] = why
+
+    @property
+    def spent(self) -> Spend:
+        return Spend.model_validate(self.data["spent"])
+
+    @property
+    def doomed(self) -> bool:
+        """Too few agents can still finish."""
+        lost = sum(agent["status"] in ("failed", "left out") for agent in self.agents.values())
+        return len(self.agents) - lost < self.blueprint.needed()
+
+    def left(self) -> dict[str, Any]:
+        """What may still be spent."""
+        limits, spent = self.data["limits"], self.spent
+        found: dict[str, Any] = {}
+        for word, used in (("tokens", spent.tokens), ("usd", spent.usd), ("calls", spent.calls)):
+            if limits.get(word) is not None:
+                found[word] = limits[word] - used
+        if limits.get("wall") is not None:
+            found["until"] = self.data["began"] + seconds(limits["wall"])
+        return found
+
+    async def afford(self) -> bool:
+        """Whether anything is left to spend; if not, a person says what follows. False: finish with what is there."""
+        while (reached := await self._reached()) is not None:
+            limits = self.data["limits"]
+            answer = await put(
+                self.run,
+                self.recording,
+                f"{self.blueprint.mission} has reached its limit of {_limit(reached, limits[reached])}: "
+                f"{self.spent.told()} so far. Raise it, finish with what is there, or stop?",
+                show={"limits": limits, "spent": self._spent_by_agent()},
+                edit=["limits"],
+                choices=AT_LIMIT,
+                by=self.blueprint.approver,
+            )
+            self.data = self.run.data
+            if answer.choice == "raise":
+                if self.data["limits"].get(reached) == limits[reached]:
+                    self.data["limits"][reached] = _doubled(reached, limits[reached])
+            elif answer.choice == "finish":
+                self.finish("person")
+                return False
+            else:
+                raise Fail(f"stopped by {answer.by or 'a person'} at its limit of {_limit(reached, limits[reached])}")
+        return True
+
+    async def _reached(self) -> str | None:
+        left = self.left()
+        for word in ("tokens", "usd", "calls"):
+            if word in left and left[word] <= 0:
+                return word
+        if "until" in left and self.recording is None and await self.run.call(now) >= left["until"]:
+            return "wall"
+        return None
+
+    async def time_left(self) -> float | None:
+        if self.blueprint.deadline is None or self.recording is not None:
+            return None
+        end = self.data["began"] + seconds(self.blueprint.deadline)
+        return float(max(0.0, end - await self.run.call(now)))
+
+    def part(self, agent_id: str) -> dict[str, Any]:
+        """What the record of one agent starts with."""
+        agent, left, count = self.agents[agent_id], self.left(), len(self.going)
+        share = {word: value if word == "until" else value / count for word, value in left.items()}
+        lowest = min(self.agents[other]["next"] for other in self.going)
+        last = lowest if self.blueprint.barrier else self.blueprint.last_turn
+        first = self.data["round"] == 1
+        return {
+            "inputs": self.data["inputs"],
+            "blueprint": self.data["blueprint"],
+            "part": {
+                "mission": self.run.record_id,
+                "agent": agent_id,
+                "next": agent["next"],
+                "last": last,
+                "pieces": agent["pieces"],
+                "compacted": agent["compacted"],
+                "resumes": agent["resumes"],
+                "allowance": share,
+                "round": self.data["round"],
+                "delay_ms": self.blueprint.start_delay_ms if first else 0,
+            },
+        }
+
+    async def gather(self, results: list[Report | Failed]) -> None:
+        """Take in what the parts came to."""
+        for agent_id, result in zip(self.going, results, strict=True):
+            agent = self.agents[agent_id]
+            if isinstance(result, Failed):
+                overdue = "had not ended in time" in result.error
+                agent |= {"status": "unfinished" if overdue else "failed", "error": result.error}
+                if overdue:
+                    self.finish("deadline")
+                await self._salvage(agent_id)
+                continue
+            self._add(agent_id, result.spent)
+            agent |= {
+                "next": result.next_turn,
+                "pieces": result.pieces,
+                "compacted": result.compacted,
+                "resumes": result.resumes,
+                "text": result.text or agent["text"],
+            }
+            if result.status == "left out":
+                agent |= {"status": "left out", "error": result.limit}
+            elif result.next_turn > self.blueprint.last_turn:
+                agent["status"] = "done"
+
+    def _add(self, agent_id: str, spent: Spend) -> None:
+        agent = self.agents[agent_id]
+        agent["spent"] = Spend.model_validate(agent.get("spent") or {}).plus(spent).model_dump()
+        self.data["spent"] = self.spent.plus(spent).model_dump()
+
+    async def _salvage(self, agent_id: str) -> None:
+        """Of a part that ended without a report: what it had said by then, and what it had spent."""
+        agent = self.agents[agent_id]
+        place = (self.run, self.run.record_id, agent_id)
+        bill = await history.found(*place, f"bill {self.data['round']}")
+        if bill is not None:
+            self._add(agent_id, Spend.model_validate(bill))
+        while (piece := await history.found(*place, agent["pieces"] + 1)) is not None:
+            agent["pieces"] += 1
+            if "text" in piece:
+                agent |= {"text": piece["text"], "next": piece["turn"] + 1}
+                if bill is None and "spent" in piece:
+                    self._add(agent_id, Spend.model_validate(piece["spent"]))
+
+    def check_policy(self) -> None:
+        """Raise ``Fail`` if too few agents have finished, or can."""
+        if self.data.get("finishing") == "person":
+            return
+        need = self.blueprint.needed()
+        if self.data.get("finishing") == "deadline":
+            best = self.blueprint.policy == "best_effort"
+            have = [a for a in self.agents.values() if a["status"] == "done" or (best and a["text"])]
+            if len(have) < need:
+                raise Fail(f"the deadline passed, and {len(have)} of {need} agents that must finish have")
+        elif self.doomed:
+            lost = {name: agent for name, agent in self.agents.items() if agent["status"] in ("failed", "left out")}
+            told = "; ".join(f"{name}: {agent['error']}" for name, agent in lost.items())
+            raise Fail(f"{need} of {len(self.agents)} agents must finish and {len(lost)} cannot: {told}")
+
+    def _spent_by_agent(self) -> dict[str, str]:
+        each = {name: Spend.model_validate(agent.get("spent") or {}).told() for name, agent in self.agents.items()}
+        return {**each, "all": self.spent.told()}
+
+    async def reduced(self) -> Report:
+        """One result of all that was reported."""
+        there = [(name, agent["text"]) for name, agent in self.agents.items() if agent["text"]]
+        if not there:
+            raise Fail("no agent has anything to report")
+        if not self.data.get("finishing"):
+            await self.afford()
+        meter = Meter({} if self.data.get("finishing") else self.left())
+        reducer = self.blueprint.reducer
+
+        async def at_limit(reached: LimitReached) -> None:
+            await raised(self.run, reducer.id, meter, reached, self.blueprint.approver, self.recording)
+
+        voice = Voice(self.run, self.blueprint, reducer, meter=meter, recording=self.recording, at_limit=at_limit)
+        try:
+            said = await voice.say(f"{reducer.id}/0", reduction(self.blueprint, there, self.data["inputs"]), [])
+        except LeftOut as left:
+            raise Fail(str(left)) from None
+        except GaveUp as gave_up:
+            raise Fail(with_remedy(gave_up, self.run.record_id, "reduce")) from None
+        spent = self.spent.plus(meter.spent)
+        self.data |= {"spent": spent.model_dump(), "reducer_spent": meter.spent.model_dump()}
+        whole = all(agent["status"] == "done" for agent in self.agents.values())
+        return Report(
+            text=said.text,
+            mission=self.blueprint.mission,
+            by=reducer.id,
+            status="done" if whole else "partial",
+            blueprint=self.data["hash"],
+            agents=[self._told(name) for name in self.agents],
+            spent=spent,
+        )
+
+    def _told(self, agent_id: str) -> AgentReport:
+        agent = self.agents[agent_id]
+        status = "unfinished" if agent["status"] == "going" else agent["status"]
+        spent = Spend.model_validate(agent.get("spent") or {})
+        turns = agent["next"] - 1
+        return AgentReport(
+            id=agent_id, text=agent["text"], turns=turns, status=status, error=agent["error"], spent=spent
+        )
+
+
+def _limit(word: str, value: Any) -> str:
+    return {"usd": f"${value}", "wall": f"{value} of time"}.get(word, f"{value:,} {word}" if word != "wall" else "")
+
+
+def _doubled(word: str, value: Any) -> Any:
+    return seconds(value) * 2 if word == "wall" else value * 2

@@ -1,0 +1,57 @@
+"""What a mission's receipts hold, as answers for running it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quire.errors import QuireError
+
+
+class NotRecorded(QuireError):
+    """The recording has no answer for this: what is asked now was not asked then."""
+
+    worth_trying = False
+
+
+class Recording:
+    """Answers by name. ``live`` says which names are asked anew instead (what-if)."""
+
+    def __init__(
+        self,
+        rows: dict[str, Any],
+        people: dict[str, list[dict[str, Any]]] | None = None,
+        *,
+        live: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.rows = rows
+        #: What people answered, by question, in order.
+        self.people = {question: list(answers) for question, answers in (people or {}).items()}
+        #: Something may be asked anew, so models must be there.
+        self.needs_models = live is not None
+        self.live = live or (lambda name: False)
+        #: Names of answers that were given from the recording, and of those asked anew.
+        self.used: list[str] = []
+        self.asked: list[str] = []
+        #: Names whose request is another than the one that was recorded.
+        self.differing: list[str] = []
+
+    def answer(self, name: str, digest: str = "") -> Any | None:
+        """The recorded answer; None: ask anew."""
+        if self.live(name):
+            self.asked.append(name)
+            return None
+        row = self.rows.get(name)
+        if row is None:
+            raise NotRecorded(f"the recording has no answer for {name!r}")
+        if digest and isinstance(row, dict) and row.get("asked") not in ("", None, digest):
+            self.differing.append(name)
+        self.used.append(name)
+        return row
+
+    def person(self, question: str) -> dict[str, Any]:
+        """What a person answered to this question."""
+        answers = self.people.get(question)
+        if not answers:
+            raise NotRecorded(f"nobody was asked {question!r} then")
+        return answers[0]

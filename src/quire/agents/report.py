@@ -1,0 +1,60 @@
+"""The result of a mission, and how it reads as Markdown."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from quire.agents.spend import Spend
+
+
+class AgentReport(BaseModel):
+    """What one agent came to."""
+
+    id: str
+    text: str = ""
+    turns: int = 0
+    #: done, failed, left out, unfinished
+    status: str = "done"
+    error: str = ""
+    spent: Spend = Spend()
+
+
+class Report(BaseModel):
+    """What a mission, or one agent's part of it, came to. ``text`` is Markdown."""
+
+    text: str
+    mission: str = ""
+    #: Who wrote the text: the reducer of a mission, the agent of a part.
+    by: str = ""
+    #: done, partial; of a part also limit, left out, stopped
+    status: str = "done"
+    blueprint: str = ""
+    agents: list[AgentReport] = []
+    spent: Spend = Spend()
+    #: Of a part: which limit was reached, the next turn, how many pieces of history there are.
+    limit: str = ""
+    next_turn: int = 0
+    pieces: int = 0
+    compacted: int = 0
+    resumes: bool = False
+
+
+def markdown(report: Report, record_id: str = "") -> str:
+    """The report as a file: the result first, then who said what, then what it cost."""
+    lines = [f"# {report.mission or 'Mission'}", "", report.text.strip(), ""]
+    if report.status != "done":
+        lines += ["> Not every agent finished; see below.", ""]
+    if report.agents:
+        lines += ["---", "", "## Reports", ""]
+        for agent in report.agents:
+            lines += [f"### {agent.id}", ""]
+            if agent.status != "done":
+                lines += [f"*{agent.status}{f': {agent.error}' if agent.error else ''}*", ""]
+            if agent.text:
+                lines += [agent.text.strip(), ""]
+    lines += ["## About this result", "", "| agent | turns | spent |", "|---|---|---|"]
+    lines += [f"| {agent.id} | {agent.turns} | {agent.spent.told()} |" for agent in report.agents]
+    lines += [f"| **all** ({report.by} made the result) | | {report.spent.told()} |", ""]
+    about = [f"record `{record_id}`"] if record_id else []
+    about += [f"blueprint `{report.blueprint[:12]}`"] if report.blueprint else []
+    return "\n".join([*lines, ", ".join(about)]).rstrip() + "\n"

@@ -1,0 +1,195 @@
+"""A mission as its ledger tells it: who was asked what and when, what was answered, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from quire.agents.blueprint import Blueprint
+from quire.agents.report import Report
+from quire.agents.spend import Spend, of_row
+from quire.errors import InputError, NotFound
+from quire.ledger.base import Ledger
+from quire.model.change import Query
+from quire.model.codec import parse
+from quire.model.receipt import Kind, Receipt, Stage
+from quire.model.record import Record, Status
+
+#: The functions whose receipts are answers of models, and of tools.
+REPLY = "quire.agents.receipts:Reply"
+TOOLS = ("quire.agents.receipts:ToolReply", "quire.agents.receipts:ToolAct")
+PIECE = "quire.agents.history:Piece"
+
+
+class Call(NamedTuple):
+    """One call of a model."""
+
+    agent: str
+    #: 0 is the reducer's.
+    turn: int
+    name: str
+    began: float
+    ended: float
+    spent: Spend
+    #: Empty, or the class and words of what went wrong.
+    error: str
+    record_id: str
+
+    @property
+    def day(self) -> str:
+        return datetime.fromtimestamp(self.began, UTC).strftime("%Y-%m-%d")
+
+
+class Story(NamedTuple):
+    """All of a mission."""
+
+    record: Record
+    blueprint: Blueprint
+    hash: str
+    inputs: dict[str, Any]
+    parts: list[Record]
+    calls: list[Call]
+    #: Agent → turn → what was said.
+    said: dict[str, dict[int, str]]
+    receipts: list[Receipt]
+    report: Report | None
+
+    @property
+    def spent(self) -> Spend:
+        return total(call.spent for call in self.calls)
+
+    def spent_by(self, agent_id: str) -> Spend:
+        return total(call.spent for call in self.calls if call.agent == agent_id)
+
+    def questions(self) -> list[tuple[str, str]]:
+        """What it asks people now: record and question."""
+        asking = [record for record in (self.record, *self.parts) if record.status is Status.NEEDS_APPROVAL]
+        return [(record.record_id, record.question or "") for record in asking]
+
+
+class Pace(NamedTuple):
+    """How parallel a mission was, from its first call to its last."""
+
+    wall: float
+    #: The sum of all calls: what one after the other would have taken.
+    work: float
+    #: The most calls that were under way at the same time.
+    most: int
+    #: From the end of one turn of an agent to the beginning of its next, on average.
+    hop: float
+
+    @property
+    def speed_up(self) -> float:
+        return self.work / self.wall if self.wall > 0 else 1.0
+
+
+def total(parts: Iterable[Spend]) -> Spend:
+    found = Spend()
+    for part in parts:
+        found = found.plus(part)
+    return found
+
+
+def place(name: str) -> tuple[str, int]:
+    """Agent and turn of a receipt: ``ceo/2 1.1`` → ``ceo``, 2."""
+    agent, _, rest = name.rpartition("/") if "/" in name else (name, "", "0")
+    digits = ""
+    for letter in rest:
+        if not letter.isdigit():
+            break
+        digits += letter
+    return agent, int(digits or 0)
+
+
+async def read(ledger: Ledger, mission_id: str) -> Story:
+    """The story of a mission, finished or not."""
+    found = await ledger.load([mission_id])
+    if not found:
+        raise NotFound(f"Record with ID {mission_id} not found.")
+    [record] = found
+    data = parse(record.data)
+    if "blueprint" not in data or "agents" not in data:
+        why = "it has not begun yet" if record.status is Status.PENDING else f"it is a record of {record.workflow!r}"
+        raise InputError(f"{mission_id!r} is no mission under way: {why}")
+    parts = await ledger.find(Query(parent_id=mission_id, order="id", limit=100_000))
+    receipts = await ledger.receipts(record_ids=[mission_id, *(part.record_id for part in parts)])
+    calls: list[Call] = []
+    said: dict[str, dict[int, str]] = {}
+    for receipt in receipts:
+        if receipt.stage is not Stage.DONE:
+            continue
+        if receipt.fn == REPLY:
+            calls.append(_call(receipt))
+        elif receipt.fn == PIECE:
+            piece = parse(receipt.value)
+            if "text" in piece and not receipt.name.startswith("look for "):
+                agent = receipt.name.removeprefix("piece ").rpartition(" ")[0]
+                said.setdefault(agent, {})[piece["turn"]] = piece["text"]
+    report = Report.model_validate_json(record.result) if record.status is Status.DONE and record.result else None
+    blueprint = Blueprint.model_validate(data["blueprint"])
+    calls.sort(key=lambda call: call.began)
+    return Story(record, blueprint, data["hash"], data["inputs"], parts, calls, said, receipts, report)
+
+
+def _call(receipt: Receipt) -> Call:
+    row = parse(receipt.value)
+    agent, turn = place(receipt.name)
+    error = row.get("error")
+    told = (
+        f"{error['kind']}: {error['type']}: {error['text']}" if error else row.get("text", "") if "limit" in row else ""
+    )
+    began = row.get("began", receipt.at)
+    spent = Spend() if "limit" in row else of_row(row)
+    return Call(agent, turn, receipt.name, began, row.get("ended", began), spent, told, receipt.record_id)
+
+
+def answers(story: Story) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    """What models and tools answered, by name, and what people did, by question: the mission's recording."""
+    rows: dict[str, Any] = {}
+    people: dict[str, list[dict[str, Any]]] = {}
+    for receipt in story.receipts:
+        if receipt.stage is not Stage.DONE:
+            continue
+        if receipt.fn == REPLY or receipt.fn in TOOLS:
+            rows[receipt.name] = parse(receipt.value)
+        elif receipt.kind is Kind.ASK:
+            people.setdefault(receipt.name, []).append(parse(receipt.value))
+    return rows, people
+
+
+def pace(calls: list[Call]) -> Pace:
+    """How parallel the calls were."""
+    done = [call for call in calls if call.ended > call.began]
+    if not done:
+        return Pace(0.0, 0.0, 0, 0.0)
+    wall = max(call.ended for call in done) - min(call.began for call in done)
+    work = sum(call.ended - call.began for call in done)
+    moments = sorted([(call.began, 1) for call in done] + [(call.ended, -1) for call in done])
+    most = now = 0
+    for _, step in moments:
+        now += step
+        most = max(most, now)
+    hops = []
+    for agent in {call.agent for call in done}:
+        own = [call for call in done if call.agent == agent]
+        hops += [after.began - before.ended for before, after in pairwise(own)]
+    return Pace(wall, work, most, sum(hops) / len(hops) if hops else 0.0)
+
+
+async def spent_by_day(ledger: Ledger, workflow: str = "") -> dict[str, dict[str, Spend]]:
+    """Day → mission → what was spent, over all missions of this ledger."""
+    found: dict[str, dict[str, Spend]] = {}
+    after = ""
+    while records := await ledger.find(Query(workflow=workflow, after=after, limit=500)):
+        after = records[-1].record_id
+        receipts = await ledger.receipts(record_ids=[record.record_id for record in records])
+        roots = {record.record_id: record.parent_id or record.record_id for record in records}
+        for receipt in receipts:
+            if receipt.fn == REPLY and receipt.stage is Stage.DONE:
+                call = _call(receipt)
+                missions = found.setdefault(call.day, {})
+                root = roots.get(receipt.record_id, receipt.record_id)
+                missions[root] = missions.get(root, Spend()).plus(call.spent)
+    return dict(sorted(found.items()))

@@ -1,0 +1,231 @@
+"""One turn of one agent: asked, answered, corrected where need be, and kept as a piece of history."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quire.agents import history
+from quire.agents.blueprint import AgentSpec, Blueprint, ModelSpec
+from quire.agents.correction import Faulty, GaveUp, Refused, Tries, accepted, classified, difference, request
+from quire.agents.people import put
+from quire.agents.recording import Recording
+from quire.agents.spend import LimitReached, Meter
+from quire.errors import QuireError
+from quire.machine.effect import rate as make_rate
+from quire.machine.retry import Fail
+from quire.model.change import Rate
+from quire.runtime.run import Run
+
+if TYPE_CHECKING:
+    from pydantic_ai import Agent
+    from pydantic_ai.models import Model
+
+    from quire.agents.receipts import Receipts
+
+#: What a person may say when a model refuses to answer.
+REFUSED = ("leave out", "ask again", "stop")
+
+SUM_UP = (
+    "Sum up our conversation so far for yourself: you will go on with this summary in place of the words. Keep every "
+    "decision, number, name and open question. It began with this request:\n\n"
+)
+
+
+class LeftOut(Exception):
+    """A person leaves the agent out of the rest of the mission."""
+
+
+class Said(NamedTuple):
+    """What a turn came to."""
+
+    text: str
+    rows: list[history.Row]
+
+
+class Voice:
+    """How one agent of a mission speaks: its model, its limits, its receipts."""
+
+    def __init__(
+        self,
+        run: Run[Any, Any],
+        blueprint: Blueprint,
+        spec: AgentSpec,
+        *,
+        meter: Meter,
+        recording: Recording | None = None,
+        at_limit: Callable[[LimitReached], Awaitable[None]] | None = None,
+    ) -> None:
+        self.run = run
+        self.blueprint = blueprint
+        self.spec = spec
+        self.meter = meter
+        self.recording = recording
+        self.at_limit = at_limit
+
+    def model(self, spec: ModelSpec) -> Model:
+        from quire.agents import models, scripted
+
+        if self.recording is not None and not self.recording.needs_models:
+            return scripted.model(self.spec.id, None)  # never asked: it only stands where a model must
+        return models.built(spec, self.spec.id)
+
+    def receipts(self, name: str, spec: ModelSpec, tries: Tries) -> Receipts:
+        from quire.agents.models import rate_of
+        from quire.agents.receipts import Receipts
+
+        return Receipts(
+            self.run,
+            name,
+            who=self.spec.id,
+            approver=self.spec.approver or self.blueprint.approver,
+            expires=self.spec.expires,
+            rate=rate_of(spec),
+            daily=_daily(self.blueprint),
+            tries=tries,
+            meter=self.meter,
+            at_limit=self.at_limit,
+            price=spec.price.model_dump() if spec.price is not None else None,
+            timeout=spec.timeout,
+            stream=spec.stream,
+            recording=self.recording,
+        )
+
+    async def say(self, name: str, prompt: str, past: list[history.Row], *, resumes: bool = False) -> Said:
+        """Put a prompt to the agent; correct it, wait, or ask a person as the class of error says."""
+        tries = Tries(self.blueprint.max_retries)
+        asked, round_ = prompt, 0
+        while True:
+            round_ += 1
+            told = name if round_ == 1 else f"{name} try {round_}"
+            try:
+                return await self._once(told, asked, past, tries, resumes=resumes)
+            except Faulty as faulty:
+                tries.failed(faulty.fault)
+                resumes = False
+                if tries.repeats_itself:
+                    self.run.note(f"{self.spec.id}: the same error twice; correction stops: {faulty.fault.text[:200]}")
+                    asked = prompt
+                else:
+                    asked = await self._corrected(f"{told} corrected", prompt, faulty, tries)
+            except Refused as refused:
+                asked = await self._decided(asked, refused)
+                resumes = False
+
+    async def _once(self, name: str, prompt: str, past: list[history.Row], tries: Tries, *, resumes: bool) -> Said:
+        from quire.agents import cast
+
+        spec = self.blueprint.model_of(self.spec)
+        agent = cast.agent(self.spec, self.model(spec))
+        result = await self._run(agent, None if resumes else prompt, past, self.receipts(name, spec, tries))
+        return Said(cast.text_of(result.output), history.dumped(result.new_messages()))
+
+    async def _run(
+        self, agent: Agent[Any, Any], prompt: str | None, past: list[history.Row], receipts: Receipts
+    ) -> Any:
+        before = history.loaded(past)
+        settings: Any = dict(self.blueprint.model_of(self.spec).settings)
+        try:
+            return await agent.run(
+                prompt,
+                message_history=before,
+                deps=self.run.deps,
+                capabilities=[receipts],
+                model_settings=settings or None,
+                infer_name=False,
+            )
+        except LimitReached as reached:
+            # What was said in this turn before the limit is not lost: the turn goes on from there.
+            new = receipts.messages[len(before) :]
+            raise Interrupted(reached, history.dumped(new) if len(new) > 1 else []) from None
+        except (QuireError, Fail):
+            raise
+        except Exception as error:
+            fault = classified(error)
+            if fault is None:
+                raise
+            if fault.kind == "safety":
+                raise Refused(fault) from None
+            raise Faulty(fault) from None
+
+    async def _corrected(self, name: str, prompt: str, faulty: Faulty, tries: Tries) -> str:
+        """Have the prompt rewritten. The original stays what it is; the difference is in the log."""
+        from pydantic_ai import Agent
+
+        corrector = self.blueprint.corrector
+        spec = corrector.model or self.blueprint.model_of(self.spec)
+        agent: Agent[Any, Any] = Agent(self.model(spec), name=f"corrector of {self.spec.id}", output_type=str)
+        text = request(prompt, faulty.fault, corrector.prompt)
+        result = await self._run(agent, text, [], self.receipts(name, spec, tries))
+        rewritten = accepted(prompt, str(result.output))
+        self.run.note(f"{self.spec.id}: prompt corrected after {faulty.fault.told()}\n{difference(prompt, rewritten)}")
+        return rewritten
+
+    async def _decided(self, prompt: str, refused: Refused) -> str:
+        """A refusal is for a person. Nothing here rewrites a prompt to get around it."""
+        self.run.data["prompt"] = prompt
+        answer = await put(
+            self.run,
+            self.recording,
+            f"The model of {self.spec.id} refuses to answer: {refused.fault.text}. What now?",
+            show={"agent": self.spec.id, "prompt": prompt, "refused": refused.fault.told()},
+            edit=["prompt"],
+            choices=REFUSED,
+            by=self.spec.approver or self.blueprint.approver,
+        )
+        if answer.choice == "ask again":
+            return str(self.run.data["prompt"])
+        if answer.choice == "leave out":
+            raise LeftOut(f"left out by {answer.by or 'a person'} after a refusal: {refused.fault.text}")
+        raise Fail(f"stopped by {answer.by or 'a person'} after a refusal: {refused.fault.text}")
+
+    async def compact(self, name: str, past: list[history.Row]) -> list[history.Row]:
+        """The exchange in which the model sums up the conversation: it stands for what went before."""
+        from pydantic_ai import Agent
+
+        spec = self.blueprint.model_of(self.spec)
+        agent: Agent[Any, Any] = Agent(self.model(spec), name=self.spec.id, output_type=str)
+        first = _first_prompt(past)
+        receipts = self.receipts(name, spec, Tries(self.blueprint.max_retries))
+        result = await self._run(agent, f"{SUM_UP}{first}", past, receipts)
+        return history.dumped(result.new_messages())
+
+
+class Interrupted(Exception):
+    """A limit was reached in the middle of a turn."""
+
+    def __init__(self, reached: LimitReached, rows: list[history.Row]) -> None:
+        super().__init__(str(reached))
+        self.reached = reached
+        self.rows = rows
+
+
+def _daily(blueprint: Blueprint) -> Rate | None:
+    most = blueprint.limits.calls_per_day
+    return None if most is None else make_rate(most, "1d", "model calls a day")
+
+
+def _first_prompt(rows: list[history.Row]) -> str:
+    for row in rows:
+        for part in row.get("parts", []):
+            if part.get("part_kind") == "user-prompt":
+                return str(part.get("content", ""))
+    return ""
+
+
+def prompt_for(blueprint: Blueprint, spec: AgentSpec, turn: int, inputs: Mapping[str, Any]) -> str:
+    """What the agent is asked in this turn, with the inputs filled in."""
+    text = blueprint.filled(blueprint.prompt(spec, turn), inputs)
+    return text + blueprint.given(inputs) if turn == 1 else text
+
+
+def reduction(blueprint: Blueprint, reports: list[tuple[str, str]], inputs: Mapping[str, Any]) -> str:
+    """What the reducer is asked: its prompt, then every final report under the name of its agent."""
+    parts = [blueprint.filled(blueprint.reducer.prompt, inputs).rstrip() + blueprint.given(inputs)]
+    parts += [f"## Report of {agent_id}\n\n{text.strip()}" for agent_id, text in reports]
+    return "\n\n".join(parts)
+
+
+def with_remedy(gave_up: GaveUp, record_id: str, step: str) -> str:
+    """Why it was given up, and the command that asks anew."""
+    return f"{gave_up}; to ask anew: quire retry {record_id} --from {step}"

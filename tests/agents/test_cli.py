@@ -1,0 +1,120 @@
+"""``quire mission`` as it is typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quire.surfaces.cli.command import Session
+from quire.surfaces.cli.mission import mission
+
+ROOT = Path(__file__).parents[2]
+MARS = ROOT / "examples" / "missions" / "mars-colony.yaml"
+
+
+def typed(folder: Path, *words: str, json_: bool = False) -> Result:
+    session = Session(json=json_, flags={"ledger": f"sqlite:///{folder / 'ledger.db'}"})
+    return CliRunner().invoke(mission, list(words), obj=session, standalone_mode=False)
+
+
+def rows(result: Result) -> list[Any]:
+    return [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+
+
+def test_check_names_what_is_in_a_blueprint_and_what_is_wrong_with_one(tmp_path: Path) -> None:
+    good = typed(tmp_path, "check", str(MARS))
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("mission: m\nagents: []\nreducer: {id: r, prompt: p}\n", encoding="utf-8")
+    wrong = typed(tmp_path, "check", str(bad))
+
+    assert "mars-colony, 3 turns of CHAIN-MARS-ENGINEER" in good.output
+    assert wrong.exception is not None
+    assert str(wrong.exception).startswith("bad.yaml, line 2: agents: List should have at least 1 item")
+
+
+def test_the_schema_is_printed(tmp_path: Path) -> None:
+    made = json.loads(typed(tmp_path, "schema").output)
+
+    assert "agents" in made["properties"]
+
+
+def test_a_mission_is_run_shown_reported_and_replayed(tmp_path: Path) -> None:
+    result_file = tmp_path / "result.md"
+    ran = typed(tmp_path, "run", str(MARS), "--model", "scripted", "--id", "m1", "--out", str(result_file))
+    again = typed(tmp_path, "run", str(MARS), "--model", "scripted", "--id", "m1", "--out", str(result_file))
+    shown = typed(tmp_path, "show", "m1")
+    told = rows(typed(tmp_path, "show", "m1", json_=True))[0]
+    reported = typed(tmp_path, "report", "m1")
+    calls = typed(tmp_path, "report", "m1", "--calls")
+    replayed = typed(tmp_path, "replay", "m1")
+    changed = typed(tmp_path, "replay", "m1", "--what-if", "--turn", "2", "--prompt", "Two years of storm.")
+    spent = typed(tmp_path, "spend")
+
+    assert ran.return_value == 0, ran.output
+    assert "CHAIN-MARS-ENGINEER, turn 3/3:" in ran.output
+    assert again.return_value == 0
+    text = result_file.read_text(encoding="utf-8")
+    assert text.startswith("# mars-colony\n") and "### CHAIN-MARS-GOVERNOR" in text and "no AI made them" in text
+    assert "3/3" in shown.output and "10 calls" in shown.output
+    assert len(told["calls"]) == 10 and told["pace"]["most"] >= 1
+    assert reported.output.startswith("# mars-colony")
+    assert "times as fast as one after the other" in calls.output
+    assert "The same result from 10 receipts; no model was asked." in replayed.output
+    assert "3 answers from receipts, 7 asked anew" in changed.output
+    assert "--- as it was" in changed.output and "--- what if" in changed.output
+    assert "10 calls" in spent.output
+
+
+def test_a_mission_that_waits_for_a_person_says_so_and_exits_with_7(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    told = {
+        "mission": "plan",
+        "model": "scripted",
+        "agents": [{"id": "a", "prompt": "go on {{topic}}"}],
+        "max_turns": 4,
+        "limits": {"calls": 2},
+        "reducer": {"id": "r", "prompt": "all"},
+    }
+    plan.write_text(json.dumps(told), encoding="utf-8")
+
+    missing = typed(tmp_path, "run", str(plan), "--id", "m1")
+    result = typed(tmp_path, "run", str(plan), "topic=x", "--id", "m1")
+
+    assert "needs 'topic'" in str(missing.exception)
+    assert result.return_value == 7
+    assert "plan has reached its limit of 2 calls" in result.output
+
+
+@pytest.mark.slow
+def test_the_demo_kills_its_worker_and_ends_in_a_readable_result(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    code = (
+        "from quire.surfaces.cli.command import Session; from quire.surfaces.cli.mission import run_demo; import sys; "
+    )
+    code += "sys.exit(run_demo(Session(json=True), sys.argv[1]))"
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=150,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["answers"], told["twice"]) == (10, 0)
+    assert 0 < told["by_killed"] < 10
+    text = (folder / "mars-1.md").read_text(encoding="utf-8")
+    assert "Mars Master Manifesto" in text and "Subterranean Lava Tubes" in text
+    assert signal.SIGKILL  # where there is none, the worker is terminated instead

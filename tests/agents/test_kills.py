@@ -1,0 +1,128 @@
+"""Real processes, really killed: a mission loses no word and asks for nothing twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import quire
+from quire.agents.flow import compiled
+from quire.agents.report import Report
+from quire.agents.story import read
+from quire.model.record import Status
+from tests.agents.conftest import Serve
+from tests.agents.missions import agent_of, blueprint
+from tests.agents.stand_in import Answer, Asked
+
+ROOT = Path(__file__).parents[2]
+NAMES = ["engineer", "resources", "governor"]
+
+
+def place(asked: Asked) -> tuple[str, int]:
+    return agent_of(asked.prompts[0]), asked.turn
+
+
+@pytest.mark.slow
+async def test_every_turn_in_a_new_process_and_every_process_killed(serve: Serve, tmp_path: Path) -> None:
+    allowed = {1}  # the turn that is answered; requests of a later one are left without an answer
+    lines_dropped = threading.Event()
+
+    def answer(asked: Asked) -> Answer:
+        who, turn = place(asked)
+        stage = 4 if who == "editor" else turn
+        if stage not in allowed:
+            return Answer(parked=lines_dropped)
+        return Answer(f"<{who} in turn {turn}: {asked.number}>")
+
+    server = serve(answer)
+    url, path = f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "colony.json"
+    plan = blueprint(server.model("openai"))
+    path.write_text(json.dumps(plan.told()), encoding="utf-8")
+    async with quire.aopen(url, workflows=[compiled(plan)]) as client:
+        await client.start("colony", {}, id="m1")
+
+    def waiting(stage: int) -> bool:
+        """Everybody has ended the turn before and asks for this one."""
+        asked = {place(entry.asked) for entry in server.log if not entry.answered}
+        return ("editor", 1) in asked if stage == 4 else {(name, stage) for name in NAMES} <= asked
+
+    for stage in (2, 3, 4, 5):
+        worker = _worker(url, path)
+        try:
+            if stage < 5:
+                server.wait_for(lambda stage=stage: waiting(stage), 120)  # type: ignore[misc]
+            else:
+                server.wait_for(lambda: ("editor", 1) in {place(asked) for asked in server.answered}, 120)
+                async with quire.aopen(url) as client:
+                    record = await client.until_ended("m1", timeout="30s")
+        finally:
+            worker.kill()
+            worker.wait()
+        lines_dropped.set()
+        lines_dropped = threading.Event()
+        allowed = {stage}
+
+    assert record.status is Status.DONE
+    answers = Counter(place(asked) for asked in server.answered)
+    assert answers == {**{(name, turn): 1 for name in NAMES for turn in (1, 2, 3)}, ("editor", 1): 1}
+    texts = {place(entry.asked): _text(entry.asked) for entry in server.log if entry.answered}
+    for asked in server.answered:
+        who, turn = place(asked)
+        if turn == 3:  # word for word, though each turn was in a new process
+            said = [text for name, text in asked.said if name == "model"]
+            assert said == [texts[who, 1], texts[who, 2]]
+            assert asked.prompts == [f"[{who}] Plan the colony.", "STORM: what now?", "FINAL: the plan."]
+    report = Report.model_validate_json(record.result or "")
+    assert report.text == texts["editor", 1]
+    [reduction] = [asked for asked in server.answered if place(asked)[0] == "editor"]
+    for name in NAMES:
+        assert f"## Report of {name}\n\n{texts[name, 3]}" in reduction.prompt
+    async with quire.aopen(url) as client:
+        story = await read(client.ledger, "m1")
+    assert story.spent.calls == 10
+
+
+def _worker(url: str, path: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "tests.agents.work", url, str(path)], cwd=ROOT)
+
+
+def _text(asked: Asked) -> str:
+    who, turn = place(asked)
+    return f"<{who} in turn {turn}: {asked.number}>"
+
+
+async def test_agents_run_side_by_side_and_nothing_is_locked_meanwhile(serve: Serve, tmp_path: Path) -> None:
+    import sqlite3
+
+    seconds, tried = 2.0, []
+    ledger = tmp_path / "ledger.db"
+
+    def answer(asked: Asked) -> Answer:
+        if asked.turn < 2:
+            return Answer("ready")
+        threading.Event().wait(seconds / 2)
+        with sqlite3.connect(ledger, timeout=0) as other:  # refused at once if anybody held a lock
+            other.execute("BEGIN IMMEDIATE")
+            other.rollback()
+        other.close()
+        tried.append(asked.number)
+        return Answer("done", delay=seconds / 2)
+
+    server = serve(answer)
+    plan = blueprint(server.model("openai"), max_turns=2, turns={2: "FINAL"}, barrier=True)
+    flow = compiled(plan)
+    async with quire.aopen(f"sqlite:///{ledger}", workflows=[flow]) as client:
+        await client.start(flow, {}, id="m1")
+        await client.work()
+
+    second = [entry for entry in server.log if entry.asked.turn == 2]
+    assert len(tried) == 3
+    slowest = max(entry.ended - entry.began for entry in second)
+    together = max(entry.ended for entry in second) - min(entry.began for entry in second)
+    assert together <= slowest * 1.02

@@ -1,4 +1,4 @@
-"""The ledger in a Google spreadsheet: a journal in a hidden tab that all processes replay, ordered by a head (design 6).
+"""The ledger in a Google spreadsheet: a journal in a hidden tab that all processes replay, and a head that orders it.
 
 Every process keeps a replica, which changes only by applying journal entries. A verb is planned over it; if the plan
 writes, one ``batchUpdate`` fenced by the head of the replica's last entry carries it. If that lands, nobody has written
@@ -24,6 +24,7 @@ from quire.clock import SYSTEM, Clock, new_id
 from quire.errors import LedgerError, LedgerUnavailable, WorkerClosed
 from quire.google.budget import Lane
 from quire.google.credentials import Credentials, StaticToken, default, from_file
+from quire.google.drive import Drive
 from quire.google.error import GoogleError, Invalid, Unanswered, Unavailable
 from quire.google.sheets import Sheets
 from quire.google.transport import Transport
@@ -40,9 +41,10 @@ from quire.ledger.sheets_book import (
     state_anew,
     state_requests,
 )
+from quire.ledger.sheets_mark import Mark, read_mark, write_mark
 from quire.ledger.sheets_plan import Plan
 from quire.ledger.sheets_replica import Replica
-from quire.ledger.sheets_rows import Entry, beginning, cells, entries, following, new_entry
+from quire.ledger.sheets_rows import Entry, JournalDamaged, beginning, cells, entries, following, new_entry
 from quire.model.change import (
     Beaten,
     Change,
@@ -73,6 +75,10 @@ READS = 6
 CALM_SECONDS = 60.0
 #: A clock that is off by more takes over from nobody.
 SKEW_SECONDS = 30.0
+#: The whole journal is read again so often, not only its end: people may have moved its rows.
+WHOLE_SECONDS = 600.0
+#: How often the mark in Drive moves.
+MARK_SECONDS = 60.0
 #: A commit carries the changes of so many verbs at the most.
 SHARED_VERBS = 1000
 #: The journal is compacted when it has grown to so many characters beyond its snapshot, and beyond twice that.
@@ -90,13 +96,14 @@ class _Job(NamedTuple):
     #: It shares its commit with nobody.
     alone: bool
     worker: str
+    #: If there is nothing to write, a read of so many seconds ago is new enough.
+    lag: float
 
 
 class _Sent(NamedTuple):
     """A commit whose fate is not known yet."""
 
     entry: Entry
-    after: int
     records: tuple[Record, ...]
     lane: Lane
     mend: bool
@@ -105,7 +112,7 @@ class _Sent(NamedTuple):
 class SheetsLedger(Ledger):
     """``sheets://SPREADSHEET_ID``, with ``?endpoint=http://…`` for the emulator, ``?credentials=FILE`` for a key file.
 
-    ``?quota=60``: calls a minute that one user may make; without a limit at an endpoint of one's own unless it is given.
+    ``?quota=60``: calls a minute that one user may make; an endpoint of one's own has no limit unless it is given.
     ``?user=NAME``: who asks, at an endpoint of one's own.
     """
 
@@ -142,6 +149,14 @@ class SheetsLedger(Ledger):
         self._broken: LedgerError | None = None
         self._state_dirty = False
         self._latency = 0.0
+        #: When the last read began, on the ledger's own clock.
+        self._read_at = float("-inf")
+        #: When the whole journal was last read.
+        self._whole_at = float("-inf")
+        #: How far the mark in Drive is, and when it was set; whether an effect of this process may have acted.
+        self._marked = 0
+        self._marked_at = 0.0
+        self._acted = False
         self._own: set[str] = set()
         self._work = asyncio.Event()
         self._closed = True
@@ -160,6 +175,7 @@ class SheetsLedger(Ledger):
         quota = float(given["quota"]) if "quota" in given else None if endpoint else 60.0
         self.transport = Transport(credentials, endpoint=endpoint, per_minute=quota)
         self.book = Book(Sheets(self.transport), self.spreadsheet_id)
+        self.drive = Drive(self.transport)
 
     async def open(self) -> None:
         try:
@@ -207,9 +223,35 @@ class SheetsLedger(Ledger):
                     f"the book {self.spreadsheet_id} accepted a commit on a head that never was: several workers could "
                     "overwrite each other. Nothing was started. 'quire doctor' tells more."
                 )
+            await self._check_mark()
         except BaseException:
             self._closed = True
             raise
+
+    async def _check_mark(self) -> None:
+        """A book that ends before what somebody has seen of it was restored to an older version (protocol 11)."""
+        mark, replica = await read_mark(self.drive, self.spreadsheet_id), self.replica
+        if mark is not None and mark.seq > replica.seq:
+            await self._sync()  # it may have been a stale read
+        last = replica.last
+        assert last is not None
+        changed = mark is not None and mark.seq == last.seq and mark.token != last.token
+        if mark is not None and (mark.seq > last.seq or changed):
+            raise LedgerError(
+                f"the book {self.spreadsheet_id} ends at entry {last.seq}, but entry {mark.seq} was seen in it: it was "
+                "restored to an older version. Nothing is started: what was done since then would be done again. "
+                "Restore the newest version (File > Version history)."
+            )
+        self._marked = last.seq if mark is None else mark.seq
+        await self._mark()
+
+    async def _mark(self) -> None:
+        last = self.replica.last
+        assert last is not None
+        self._marked_at = self.clock.boottime()
+        if last.seq != self._marked or last.seq == 1:
+            self._marked = last.seq
+            await write_mark(self.drive, self.spreadsheet_id, Mark(last.generation, last.seq, last.token))
 
     async def _protect(self) -> None:
         """Keep people's hands off the engine's tabs. If it cannot be, the journal's chain tells what they did."""
@@ -248,7 +290,9 @@ class SheetsLedger(Ledger):
             async with self._read_lock:
                 self._reading = None  # whoever asks from now on needs another read
                 self._check()
+                asked = self.clock.boottime()
                 await self._read(lane)
+                self._read_at = asked
         except (Unavailable, Unanswered) as error:
             raise LedgerUnavailable(str(error)) from error
         except GoogleError as error:
@@ -264,13 +308,14 @@ class SheetsLedger(Ledger):
         """One request, if the journal is as it was left; else all of it is read again."""
         last = self.replica.last
         assert last is not None
+        if self.clock.boottime() - self._whole_at > WHOLE_SECONDS:
+            return await self._read_all(lane)
         rows = await self.book.rows(last.position, lane)
-        if self.replica.last is not last:
-            return await self._read(lane)  # our own commit landed meanwhile
         if not rows or len(rows[0]) < 3 or rows[0][2] != last.token:
             return await self._read_all(lane)
         try:
-            counted, void = following(last, entries(rows[1:], last.position + 1))
+            # Our own commit may have landed meanwhile: then these rows may show it, or more, or not yet.
+            counted, void = following(self.replica.last or last, entries(rows[1:], last.position + 1))
         except LedgerError:
             return await self._read_all(lane)  # a part of what is there may lie before the place where we began
         self._apply(counted, void)
@@ -279,52 +324,49 @@ class SheetsLedger(Ledger):
     async def _read_all(self, lane: Lane) -> None:
         """The whole journal. It must go on from where the replica stands, or begin anew after it."""
         replica = self.replica
+        self._whole_at = self.clock.boottime()
         for n in range(READS):
             if n:
                 await self._pause(n)
             rows = await self.book.rows(1, lane)
             try:
                 if self._follow(replica, entries(rows, 1)):
-                    return
+                    break
             except LedgerError as error:
                 if n < 1:
                     continue  # once more: a damage is for ever, a stale read is not
                 self._broken = error
                 raise
-        self._broken = LedgerError(
-            f"the book {self.spreadsheet_id} is behind what this process has read in it (entry {replica.seq}): it was "
-            "restored to an older version. Nothing is claimed: what was done since then would be done again. Restore the "
-            "newest version (File > Version history)."
-        )
-        raise self._broken
+        else:
+            raise LedgerError(
+                f"the book {self.spreadsheet_id} is behind what this process has read in it (entry {replica.seq}): it "
+                "was restored to an older version, or its newest rows were deleted. Nothing is claimed: what was done "
+                "since then would be done again. Restore the newest version (File > Version history)."
+            )
+        if self.replica.book != self.spreadsheet_id:
+            self._broken = LedgerError(
+                f"the book {self.spreadsheet_id} is a copy of {self.replica.book}: two fleets would run the same "
+                "records. Use the original, or start with a new, empty book."
+            )
+            raise self._broken
 
     def _follow(self, replica: Replica, found: list[Entry]) -> bool:
         """Bring the replica up to these entries; False: they are older than it."""
-        last = replica.last
-        if last is not None and (same := next((e for e in found if e.token == last.token), None)) is not None:
-            replica.last = last._replace(position=same.position)
-            newer = [entry for entry in found if entry.seq > last.seq]
-            self._whole([entry for entry in found if entry.seq <= last.seq and entry.generation == last.generation])
-            self._apply(*following(replica.last, newer))
+        last, first = replica.last, beginning(found)
+        if last is None or first.seq > last.seq:  # rows of an older generation may be left over where people sorted
+            counted, void = following(first, found)
+            self._apply([first, *counted], void)
             return True
-        first = beginning(found)
-        if last is not None and first.seq <= last.seq:
+        same = next((entry for entry in found if entry.token == last.token), None)
+        if same is None:
             return False
-        if first.seq == 1 and first.prev_token:
-            raise LedgerError(f"the journal of {self.spreadsheet_id} begins in the middle")
+        # What was applied long ago must still be there, for those who start later.
         counted, void = following(first, found)
-        self._apply([first, *counted], void)
-        if self.replica.book != self.spreadsheet_id:
-            raise LedgerError(
-                f"the book {self.spreadsheet_id} is a copy of {self.replica.book}: two fleets would run the same records. "
-                "Use the original, or start with a new, empty book."
-            )
+        if last.token not in {entry.token for entry in (first, *counted)}:
+            raise JournalDamaged(f"entry {last.seq} of the journal of {self.spreadsheet_id} does not count any more")
+        replica.last = last._replace(position=same.position)
+        self._apply([entry for entry in counted if entry.seq > last.seq], void)
         return True
-
-    def _whole(self, found: list[Entry]) -> None:
-        """Entries that were applied long ago must still be there, for those who start later."""
-        if found:
-            following(beginning(found), found)
 
     def _apply(self, counted: Sequence[Entry], void: Sequence[Entry]) -> None:
         replica = self.replica
@@ -344,11 +386,13 @@ class SheetsLedger(Ledger):
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    async def _ask(self, plan: Callable[[Plan], T], lane: Lane, *, alone: bool = False, worker: str = "") -> T:
+    async def _ask(
+        self, plan: Callable[[Plan], T], lane: Lane, *, alone: bool = False, worker: str = "", lag: float = 0.0
+    ) -> T:
         """Decide this verb in the next commit, with others that wait."""
         self._check()
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._jobs.append(_Job(plan, lane, done, alone, worker))
+        self._jobs.append(_Job(plan, lane, done, alone, worker, lag))
         if self._pumping is None:
             self._pumping = asyncio.ensure_future(self._pump())
         return cast(T, await done)
@@ -380,10 +424,12 @@ class SheetsLedger(Ledger):
                 await self._settle_unknown()
             self._check()
             jobs = [job for job in jobs if not job.done.done()]
+            if not jobs:
+                return
             plan, answers = self._planned(jobs)
             if not plan.writes:
-                if not read:
-                    await self._sync(min((job.lane for job in jobs), default=Lane.CLAIM))
+                if not read and self.clock.boottime() - self._read_at >= min(job.lag for job in jobs):
+                    await self._sync(min(job.lane for job in jobs))
                     read = True
                     continue
                 break
@@ -436,7 +482,7 @@ class SheetsLedger(Ledger):
         )
         mend = plan.mend
         records = tuple(plan.draft.records.values()) if not mend else ()
-        return await self._land(_Sent(entry, last.position, records, lane, mend), unanswered=False)
+        return await self._land(_Sent(entry, records, lane, mend), unanswered=False)
 
     async def _settle_unknown(self) -> None:
         sent, self._unknown = self._unknown, None
@@ -447,42 +493,47 @@ class SheetsLedger(Ledger):
         """Send until it is known whose entry stands at its place. The fence makes every repeat harmless."""
         entry, replica, clock = sent.entry, self.replica, self.transport.clock
         started = clock.boottime()
-        fences = [entry.prev_token, *reversed(replica.void)]
         with_state = True
+        tried: list[str] = []
         silent = tries = 0
         while True:
             if replica.seq >= entry.seq:
                 return replica.commits.get(entry.seq) == entry.commit_id
-            requests = self.book.commit(entry, sent.after, fences[0])
+            assert replica.last is not None
+            # The head stands on the last entry, or on one that came second and does not count.
+            fence = next((token for token in (entry.prev_token, *replica.void[:-6:-1]) if token not in tried), None)
+            if fence is None:
+                tried.clear()
+                silent += 1
+                if silent >= READS:
+                    raise self._head_lost(sent, unanswered)
+                await self._pause(silent)
+                continue
+            after = replica.last.position
+            requests = self.book.commit(entry, after, fence)
             count = len(requests)
             if with_state:
                 requests += self._state_requests(sent)
+            asked = clock.boottime()
             try:
-                asked = clock.boottime()
-                echo = await self.book.send(requests, sent.after if not entry.snapshot else 1, sent.lane)
+                echo = await self.book.send(requests, 1 if entry.snapshot else after, sent.lane)
             except Invalid as refusal:
-                if is_ghost(refusal):
-                    self.book.head_name = new_id("QUIRE_HEAD_")
-                elif is_fence(refusal):
-                    before = replica.seq
+                if is_fence(refusal):
+                    tried.append(fence)
                     await self._read_after(sent, unanswered)
-                    if replica.seq == before:
-                        silent += 1
-                        if len(fences) > 1:
-                            fences.pop(0)
-                        elif silent >= READS:
-                            raise self._head_lost() from refusal
-                        await self._pause(silent)
+                    if replica.seq < entry.seq:  # people may have moved the new rows above the place where we look
+                        await self._read_after(sent, unanswered, whole=True)
+                elif is_ghost(refusal):
+                    self.book.head_name = new_id("QUIRE_HEAD_")
                 elif refusal.index is not None and refusal.index >= count:
                     log.warning("the tab state of %s cannot be written: %s", self.url, refusal)
                     with_state, self._state_dirty = False, True
-                else:
-                    self._read_lock_needed(tries, refusal)
+                else:  # rows were deleted, or more
                     tries += 1
-                    if not await self._reread(sent):
-                        return False
-                    if replica.last is not None and replica.last.position != sent.after and not unanswered:
-                        return False  # rows were inserted or deleted above: plan again for the place as it is now
+                    if tries > READS:
+                        raise LedgerError(f"the journal of {self.url} cannot be written: {refusal}") from refusal
+                    async with self._read_lock:
+                        await self._read_all(sent.lane)
             except Unanswered as error:
                 unanswered = True
                 tries += 1
@@ -497,21 +548,11 @@ class SheetsLedger(Ledger):
                 raise LedgerUnavailable(str(error)) from error
             else:
                 self._latency = clock.boottime() - asked
-                return await self._landed(sent, echo)
+                return await self._landed(sent, after, echo)
 
-    def _read_lock_needed(self, tries: int, refusal: Invalid) -> None:
-        if tries >= READS:
-            raise LedgerError(f"the journal of {self.url} cannot be written: {refusal}") from refusal
-
-    async def _reread(self, sent: _Sent) -> bool:
-        """Read all; False: another entry stands at the place."""
-        async with self._read_lock:
-            await self._read_all(sent.lane)
-        return not (
-            self.replica.seq >= sent.entry.seq and self.replica.commits.get(sent.entry.seq) != sent.entry.commit_id
-        )
-
-    async def _read_after(self, sent: _Sent, unanswered: bool) -> None:
+    async def _read_after(self, sent: _Sent, unanswered: bool, *, whole: bool = False) -> None:
+        if whole:
+            self._whole_at = float("-inf")
         try:
             await self._sync(sent.lane)
         except LedgerUnavailable:
@@ -519,14 +560,18 @@ class SheetsLedger(Ledger):
                 self._unknown = sent
             raise
 
-    def _head_lost(self) -> LedgerError:
+    def _head_lost(self, sent: _Sent, unanswered: bool) -> LedgerError:
+        if unanswered:  # it may have landed, and reads may lag behind
+            self._unknown = sent
+            return LedgerUnavailable(f"it is not known whether a commit to {self.url} landed: no read shows it yet")
         self._broken = LedgerError(
             f"the head of the ledger {self.url} is gone or was moved: commits are refused although nobody has written. "
-            "Somebody deleted or changed the named range QUIRE_HEAD, or its cell. 'quire doctor --repair' sets it again."
+            "Somebody deleted or changed the named range QUIRE_HEAD, or its cell; restore the book "
+            "to a version before that (File > Version history)."
         )
         return self._broken
 
-    async def _landed(self, sent: _Sent, echo: list[list[str]]) -> bool:
+    async def _landed(self, sent: _Sent, after: int, echo: list[list[str]]) -> bool:
         """It was accepted. If it came second all the same, it does not count (protocol 12)."""
         entry, replica = sent.entry, self.replica
         rivals = {row[0] for row in echo if len(row) > 1 and row[1] == entry.prev_token and row[0] != entry.token}
@@ -536,7 +581,7 @@ class SheetsLedger(Ledger):
             return replica.commits.get(entry.seq) == entry.commit_id
         if replica.seq < entry.seq:  # else a read has shown it before the answer came
             height = len(cells(entry))
-            position = (1 if entry.snapshot else sent.after) + height
+            position = (1 if entry.snapshot else after) + height
             self._apply(entries(cells(entry), position - height + 1), ())
         if sent.mend:
             self._state_dirty = False
@@ -560,7 +605,11 @@ class SheetsLedger(Ledger):
             plan.by = next(iter(workers), plan.by)
             return verdicts
 
-        return await self._ask(plan, lane, worker=next(iter(workers)) if len(workers) == 1 else "")
+        verdicts = await self._ask(plan, lane, worker=next(iter(workers)) if len(workers) == 1 else "")
+        if not self._acted and any(receipt.open for change in changes for receipt in change.receipts):
+            self._acted = True
+            await self._mark()
+        return verdicts
 
     async def claim(self, claim: Claim) -> Claimed:
         self._work.clear()
@@ -583,7 +632,9 @@ class SheetsLedger(Ledger):
         await self._ask(lambda plan: plan.farewell(worker_id), Lane.BEAT)
 
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
-        recovered = await self._ask(lambda plan: plan.recover(limit, dead, calm=self._calm()), Lane.CLAIM)
+        recovered = await self._ask(
+            lambda plan: plan.recover(limit, dead, calm=self._calm()), Lane.CLAIM, lag=self.traits.poll_seconds
+        )
         processes = {(worker.boot_id, worker.pid) for worker in recovered.open}
         for write in (False, True):
             self.transport.budgets.of(write).sharers = max(1, len(processes))
@@ -599,11 +650,16 @@ class SheetsLedger(Ledger):
 
     async def _tidy(self) -> None:
         """Mend the tab state if it could not be written, and compact the journal if it has grown."""
+        if self.clock.boottime() - self._marked_at >= MARK_SECONDS:
+            await self._mark()
         if self._state_dirty:
             await self.mend()
+        if self._grown():
+            await self.compact(self._grown)
+
+    def _grown(self) -> bool:
         grown = self.replica.written
-        if grown > COMPACT_CHARACTERS and grown > 2 * self.replica.snapshot_size:
-            await self.compact()
+        return grown > COMPACT_CHARACTERS and grown > 2 * self.replica.snapshot_size
 
     async def mend(self) -> None:
         """Write the tab ``state`` anew. The ledger does not need it; people do."""
@@ -621,15 +677,18 @@ class SheetsLedger(Ledger):
 
         await self._ask(plan, Lane.VIEW, alone=True)
 
-    async def compact(self) -> bool:
-        """Begin a new generation whose first entry says it all; the entries before it go. False: it is too much."""
+    async def compact(self, still: Callable[[], bool] = lambda: True) -> bool:
+        """Begin a new generation whose first entry says it all; the entries before it go. False: it is too much.
+
+        ``still``: asked again when it is planned, since another process may have done it meanwhile.
+        """
         size = len(self.replica.snapshot(self.spreadsheet_id))
         if size > SNAPSHOT_CHARACTERS:
             log.warning("the journal of %s is not compacted: a snapshot has %d characters", self.url, size)
             return False
 
         def plan(plan: Plan) -> None:
-            plan.snapshot = True
+            plan.snapshot = still()
 
         await self._ask(plan, Lane.ARCHIVE, alone=True)
         return True
@@ -651,6 +710,7 @@ class SheetsLedger(Ledger):
             plan.restored = (type_, given, epoch)
 
         await self._ask(plan, Lane.ARCHIVE, alone=True)
+        self._state_dirty = True
 
     # -- verbs that read -------------------------------------------------------------------------------------------
 
@@ -725,6 +785,12 @@ class SheetsLedger(Ledger):
         if not after:
             await self._sync(Lane.ARCHIVE)
         return [row for row in self.replica.tables.rows_of(type_) if not after or key_of(row) > after][:limit]
+
+    async def settings_warnings(self) -> list[str]:
+        """What ``quire doctor`` should say about the book; it proves the fence by racing pairs."""
+        from quire.ledger.sheets_doctor import examine
+
+        return await examine(self)
 
     async def wait_for_work(self, timeout: float) -> None:
         waiter = asyncio.ensure_future(self._work.wait())

@@ -1,7 +1,8 @@
 """The book of a Sheets ledger: its two hidden tabs, its head, and the requests that make one commit.
 
-The head is a named range whose *id* is the token of the last journal entry. A commit first updates the range of that id,
-which fails if another commit has replaced it: that is the fence. Tabs are known by their ids, so people may rename them.
+The head is a named range whose *id* is the token of the last journal entry. A commit first updates the range of that
+id, which fails if another commit has replaced it: that is the fence. Tabs are known by their ids, so people may rename
+them.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class Book:
         """The requests that append the entry after the row ``after``, if the head still is ``fence``."""
         rows = cells(entry)
         requests: list[dict[str, Any]] = [
-            {"updateNamedRange": {"namedRange": {"namedRangeId": fence, "range": _HEAD_RANGE}, "fields": "range"}},
+            {"updateNamedRange": {"namedRange": {"namedRangeId": fence, "range": HEAD_RANGE}, "fields": "range"}},
             {"deleteNamedRange": {"namedRangeId": fence}},
             {"addNamedRange": {"namedRange": _head(entry.token, self.head_name)}},
             *_insert(JOURNAL_ID, after, rows),
@@ -141,7 +142,7 @@ class Book:
     async def stale_head_is_refused(self) -> bool:
         """Try to commit on a head that never was."""
         stale = new_id("h0_", length=32)
-        fence = {"updateNamedRange": {"namedRange": {"namedRangeId": stale, "range": _HEAD_RANGE}, "fields": "range"}}
+        fence = {"updateNamedRange": {"namedRange": {"namedRangeId": stale, "range": HEAD_RANGE}, "fields": "range"}}
         try:
             await self.sheets.spreadsheets_batch_update(self.spreadsheet_id, [fence], repeatable=True)
         except Invalid as refusal:
@@ -149,7 +150,7 @@ class Book:
         return False
 
 
-_HEAD_RANGE = {"sheetId": JOURNAL_ID, "startRowIndex": 0, "endRowIndex": 1, "startColumnIndex": 0, "endColumnIndex": 1}
+HEAD_RANGE = {"sheetId": JOURNAL_ID, "startRowIndex": 0, "endRowIndex": 1, "startColumnIndex": 0, "endColumnIndex": 1}
 
 
 def is_fence(refusal: Invalid) -> bool:
@@ -163,7 +164,7 @@ def is_ghost(refusal: Invalid) -> bool:
 
 
 def _head(token: str, name: str) -> dict[str, Any]:
-    return {"namedRangeId": token, "name": name, "range": _HEAD_RANGE}
+    return {"namedRangeId": token, "name": name, "range": HEAD_RANGE}
 
 
 def _add_sheet(sheet_id: int, title: str, columns: int) -> dict[str, Any]:

@@ -101,8 +101,8 @@ def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
         form = _FORM.fullmatch(str(row[BODY_AT - 1]))
         if form is None or form[1] != FORMAT:
             raise JournalDamaged(
-                f"row {position} of the journal has the format {row[BODY_AT - 1]!r}, which this version of Quire cannot "
-                "read; a newer one may have written it (pip install -U quire), or somebody edited it"
+                f"row {position} of the journal has the format {row[BODY_AT - 1]!r}, which this version of Quire "
+                "cannot read; a newer one may have written it (pip install -U quire), or somebody edited it"
             )
         texts = [str(cell) for cell in row]
         parts = found.setdefault(texts[TOKEN_AT], {})
@@ -163,7 +163,8 @@ def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[En
     if after:
         lost = min((entry for rest in after.values() for entry in rest), key=lambda entry: entry.seq)
         raise JournalDamaged(
-            f"the journal has entry {lost.seq} but not the one that it follows (after {last.seq} there is a gap); {_REMEDY}"
+            f"the journal has entry {lost.seq} but not the one that it follows (after {last.seq} there is a gap); "
+            f"{_REMEDY}"
         )
     return counted, void
 

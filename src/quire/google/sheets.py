@@ -1,0 +1,82 @@
+"""Calls of Sheets v4 under Google's own names. Thin: a call, its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from quire.google.budget import Lane
+from quire.google.transport import Transport
+
+
+class Sheets:
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+
+    def _url(self, spreadsheet_id: str, rest: str = "") -> str:
+        return f"{self.transport.sheets}v4/spreadsheets/{quote(spreadsheet_id, safe='')}{rest}"
+
+    async def spreadsheets_get(
+        self, spreadsheet_id: str, *, fields: str = "", ranges: Sequence[str] = (), lane: Lane = Lane.VIEW
+    ) -> dict[str, Any]:
+        params: dict[str, Any] = {"fields": fields} if fields else {}
+        if ranges:
+            params["ranges"] = list(ranges)
+        what = f"reading the spreadsheet {spreadsheet_id}"
+        answer = await self.transport.call(
+            "GET", self._url(spreadsheet_id), what=what, lane=lane, write=False, repeatable=True, params=params
+        )
+        return answer.json
+
+    async def spreadsheets_batch_update(
+        self,
+        spreadsheet_id: str,
+        requests: Sequence[Mapping[str, Any]],
+        *,
+        repeatable: bool,
+        lane: Lane = Lane.SETTLE,
+        response_ranges: Sequence[str] = (),
+        fields: str = "",
+        deadline: float = 60.0,
+    ) -> dict[str, Any]:
+        """All of it, in order, or nothing. With ``response_ranges`` the answer shows these cells after it."""
+        body: dict[str, Any] = {"requests": list(requests)}
+        if response_ranges:
+            body["includeSpreadsheetInResponse"] = True
+            body["responseIncludeGridData"] = True
+            body["responseRanges"] = list(response_ranges)
+        answer = await self.transport.call(
+            "POST",
+            self._url(spreadsheet_id, ":batchUpdate"),
+            what=f"writing to the spreadsheet {spreadsheet_id}",
+            lane=lane,
+            write=True,
+            repeatable=repeatable,
+            params={"fields": fields} if fields else {},
+            body=body,
+            deadline=deadline,
+        )
+        return answer.json
+
+    async def values_batch_get(
+        self,
+        spreadsheet_id: str,
+        ranges: Sequence[str],
+        *,
+        lane: Lane = Lane.CLAIM,
+        value_render_option: str = "UNFORMATTED_VALUE",
+        deadline: float = 60.0,
+    ) -> list[list[list[Any]]]:
+        """The rows of each range, in the order asked for."""
+        answer = await self.transport.call(
+            "GET",
+            self._url(spreadsheet_id, "/values:batchGet"),
+            what=f"reading the spreadsheet {spreadsheet_id}",
+            lane=lane,
+            write=False,
+            repeatable=True,
+            params={"ranges": list(ranges), "valueRenderOption": value_render_option, "majorDimension": "ROWS"},
+            deadline=deadline,
+        )
+        return [found.get("values", []) for found in answer.json.get("valueRanges", [])]

@@ -1,0 +1,181 @@
+"""One way to Google: a deadline for every call, the shared quota, back-off, and no blind repeats.
+
+What Google refused for its quota, or never received, was not done: it is asked again, with full jitter. What broke
+off, or ended in a 5xx, may have been done: it is asked again only if the caller says that a repeat does no harm.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import httpx2
+
+from quire.clock import SYSTEM, Clock
+from quire.google.budget import Lane, shared
+from quire.google.credentials import Credentials
+from quire.google.error import GoogleError, NotSignedIn, Unanswered, Unavailable, error_of, is_rate_limit
+
+SHEETS = "https://sheets.googleapis.com/"
+DRIVE = "https://www.googleapis.com/"
+
+#: Google gives up a request after 180 s; nobody waits longer for one answer.
+ANSWER_SECONDS = 180.0
+#: The longest pause between two tries.
+LONGEST_PAUSE = 32.0
+
+_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+class Answer(NamedTuple):
+    body: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found = json.loads(self.body) if self.body else {}
+        return found if isinstance(found, dict) else {}
+
+
+class Transport:
+    """Connections of one user to one endpoint. Use it within one event loop, from ``open`` to ``close``."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        endpoint: str = "",
+        per_minute: float | None = 60.0,
+        clock: Clock = SYSTEM,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.credentials = credentials
+        self.endpoint = endpoint and endpoint.rstrip("/") + "/"
+        self.clock = clock
+        self.per_minute = per_minute
+        self._chance = chance
+        self._client: httpx2.AsyncClient | None = None
+        #: When Google last answered with 429 or 5xx, or not at all; on ``clock.boottime``.
+        self.troubled_at: float | None = None
+        #: How far this machine's clock is from Google's, by the last answer.
+        self.skew = 0.0
+
+    async def open(self) -> None:
+        if self._client is None:
+            limits = httpx2.Limits(max_connections=16, max_keepalive_connections=16)
+            # Certificates take long to load, and plain HTTP has none.
+            self._client = httpx2.AsyncClient(
+                limits=limits,
+                timeout=httpx2.Timeout(ANSWER_SECONDS, connect=10.0),
+                verify=not self.endpoint.startswith("http://"),
+            )
+            self.budgets = shared(self.endpoint, self.credentials.account, self.clock, self.per_minute)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def call(
+        self,
+        method: str,
+        url: str,
+        *,
+        what: str,
+        lane: Lane,
+        write: bool,
+        repeatable: bool,
+        deadline: float = 60.0,
+        params: Mapping[str, Any] | None = None,
+        body: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        metered: bool = True,
+    ) -> Answer:
+        """Ask until there is an answer, or the deadline is over.
+
+        ``repeatable``: doing it twice is the same as once, or the request fences itself. ``metered``: it counts
+        against the quota of Sheets.
+        """
+        if self._client is None:
+            raise Unavailable(f"{what}: the connection to Google is not open")
+        if body is not None:
+            content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        until = self.clock.boottime() + deadline
+        unanswered: GoogleError | None = None
+        signed_in_again = False
+        tries = 0
+        while True:
+            if metered:
+                await self.budgets.of(write).take(lane)
+            left = max(1.0, until - self.clock.boottime())
+            try:
+                sent = {"Content-Type": "application/json", **await self.credentials.headers(), **(headers or {})}
+                response = await self._client.request(
+                    method, url, params=params, content=content, headers=sent, timeout=min(ANSWER_SECONDS, left)
+                )
+            except httpx2.HTTPError as error:
+                self.troubled_at = self.clock.boottime()
+                if isinstance(error, _NEVER_SENT):
+                    problem: GoogleError = Unavailable(f"{what}: Google cannot be reached: {error}")
+                else:
+                    problem = Unanswered(f"{what}: the connection broke off ({type(error).__name__}: {error})")
+                pause = 0.0
+            else:
+                self._look_at(response.headers)
+                if response.is_success:
+                    return Answer(response.content, response.headers)
+                found = _parsed(response.content)
+                problem = error_of(response.status_code, found, what, self.credentials.account)
+                pause = _retry_after(response.headers)
+                if is_rate_limit(response.status_code, found):
+                    self.troubled_at = self.clock.boottime()
+                    self.budgets.of(write).halve()
+                elif response.status_code >= 500:
+                    self.troubled_at = self.clock.boottime()
+                elif isinstance(problem, NotSignedIn) and not signed_in_again:
+                    signed_in_again = True
+                    self.credentials.expire()
+                    continue
+                else:
+                    raise problem
+            if isinstance(problem, Unanswered):
+                unanswered = problem
+                if not repeatable:
+                    raise problem
+            tries += 1
+            pause = max(pause, self._chance() * min(LONGEST_PAUSE, 0.25 * 2**tries))
+            if self.clock.boottime() + pause >= until:
+                raise unanswered or problem
+            await self.clock.sleep(pause)
+
+    def _look_at(self, headers: Mapping[str, str]) -> None:
+        told = email.utils.parsedate_tz(headers.get("date", ""))
+        if told is not None:
+            self.skew = self.clock.now() - email.utils.mktime_tz(told)
+
+    @property
+    def sheets(self) -> str:
+        return self.endpoint or SHEETS
+
+    @property
+    def drive(self) -> str:
+        return self.endpoint or DRIVE
+
+
+def _parsed(content: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return {"error": {"message": content[:200].decode(errors="replace")}}
+    return found if isinstance(found, dict) else {}
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    try:
+        return min(120.0, max(0.0, float(headers.get("retry-after", "0"))))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,130 @@
+"""The engine on a Sheets ledger: whole workflows, what they cost, and what an idle worker costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from quire import Act, Run, Workflow, effect
+from quire.clock import SYSTEM
+from quire.ledger.sheets import SheetsLedger
+from quire.machine.outcome import Done, Next
+from quire.model.change import Query
+from quire.model.record import Status
+from quire.surfaces.client import Client
+from quire.testing import ToldClock
+from quire.testing.conformance import beat, claim, new_settle, settle, slot, start, start_all
+from tests.folder.flows import ALL, publish
+from tests.sheets.conftest import Google, MakeLedger
+from tests.sheets.test_faults import opened
+
+told = Workflow("told", result=str)
+acts: Counter[str] = Counter()
+
+
+@effect
+async def announce(act: Act[Any], whom: str) -> str:
+    acts[whom] += 1
+    return f"told {whom}"
+
+
+@told.step(then="second")
+async def first(run: Run[dict[str, Any]]) -> None:
+    run.data["said"] = await run.once(announce, run.record_id)
+
+
+@told.step
+async def second(run: Run[dict[str, Any]]) -> str:
+    return str(run.data["said"])
+
+
+async def test_a_workflow_with_a_question_and_an_effect_runs_to_its_end(
+    google: Google, book: str, clock: ToldClock
+) -> None:
+    address = f"sheets://{book}?endpoint={google.url}"
+    async with Client(SheetsLedger(address, clock), workflows=ALL, clock=clock, who="ann") as client:
+        await client.start(publish, {"keyword": "dashboards"}, id="r")
+        await client.work()
+    async with Client(SheetsLedger(address, clock), workflows=ALL, clock=clock, who="ann") as client:
+        await client.answer("r", "approve")
+        await client.work()
+        record = await client.get("r")
+
+    assert record.status is Status.DONE
+
+
+async def test_a_storm_while_a_worker_runs_records(google: Google, book: str) -> None:
+    """Every record ends, and no effect is done twice."""
+    acts.clear()
+    ledger = SheetsLedger(f"sheets://{book}?endpoint={google.url}")
+    async with Client(ledger, workflows=[told], who="ann") as client:
+        for seed, fault in enumerate(("rate_limit", "reset", "lost_answer", "error_after")):
+            google.fault(fault, kind="batchUpdate|values", probability=0.15, count=None, seed=seed)
+        await asyncio.gather(*(client.start(told, {}, id=f"r{n}") for n in range(40)))
+        await client.work()
+        google.calm()
+
+        records = await ledger.find(Query(limit=100))
+        events = await ledger.events(limit=10_000)
+
+    assert [record.status for record in records] == [Status.DONE] * 40
+    assert acts == {f"r{n}": 1 for n in range(40)}
+    assert sum(event.kind == "effect.twice" for event in events) == 0
+    assert all(f"told {record.record_id}" in (record.result or "") for record in records)
+
+
+async def test_hundreds_of_transitions_share_one_write(make_ledger: MakeLedger, google: Google) -> None:
+    ledger = make_ledger()
+    async with opened(ledger):
+        await beat(ledger, lease=600.0)
+        google.forget_counters()
+        await start_all(ledger, [f"r{n}" for n in range(200)])
+        transitions = 200
+        for _ in range(2):
+            rows = (await claim(ledger, limit=200)).records
+            now = await ledger.now()
+            verdicts = await ledger.commit([new_settle(row, Next("work", "{}"), now) for row in rows])
+            transitions += len(rows) + len(verdicts)
+        counted = google.counters()
+
+    assert transitions == 1000
+    assert transitions / counted["writes"] >= 100
+    assert counted.get("reads", 0) == 0
+
+
+async def test_a_transition_of_an_idle_ledger_is_one_call(make_ledger: MakeLedger, google: Google) -> None:
+    ledger = make_ledger()
+    async with opened(ledger):
+        await beat(ledger, lease=600.0)
+        google.forget_counters()
+        await start(ledger)
+        [row] = (await claim(ledger, slot())).records
+        await settle(ledger, row, Done("1", "{}"))
+        counted = google.counters()
+
+    assert (counted["writes"], counted.get("reads", 0)) == (3, 0)
+
+
+async def test_an_idle_worker_reads_twelve_times_a_minute_at_the_most(
+    google: Google, book: str, clock: ToldClock
+) -> None:
+    """And writes once a minute at the most: its beats are not written while its lease is long."""
+    ledger = SheetsLedger(f"sheets://{book}?endpoint={google.url}", clock)
+    async with Client(ledger, workflows=[told], clock=clock, who="ann") as client:
+        worker = client.worker()
+        running = asyncio.ensure_future(worker.run())
+        while not await ledger.workers():
+            await SYSTEM.sleep(0.01)
+        minutes = 5
+        google.forget_counters()
+        for _ in range(60 * minutes):
+            clock.advance(1)
+            await SYSTEM.sleep(0.015)
+        counted = google.counters()
+        worker.stop()
+        clock.advance(60)
+        await asyncio.wait_for(running, 20)
+
+    assert counted.get("reads", 0) <= 12 * minutes
+    assert counted.get("writes", 0) <= minutes

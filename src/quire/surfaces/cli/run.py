@@ -79,6 +79,7 @@ def start_logging(session: Session) -> None:
     logger = logging.getLogger("quire")
     logger.handlers = [handler]
     logger.setLevel(logging.INFO if session.debug else logging.WARNING)
+    logging.getLogger("quire.audit").setLevel(logging.INFO)  # who did what is always told
 
 
 class Stopping:

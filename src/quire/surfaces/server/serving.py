@@ -1,0 +1,235 @@
+"""The application and its server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp
+
+from quire.errors import InputError, QuireError
+from quire.surfaces.client import Client
+from quire.surfaces.config import Config
+from quire.surfaces.server import api, tokens, ways_in
+from quire.surfaces.server.doors import Doors, Limits, Setup, is_loopback
+from quire.surfaces.server.hooks import Nonces
+from quire.surfaces.server.refusal import WORDS, json_answer, refused
+from quire.surfaces.server.stream import Feed
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+def app(
+    client: Client,
+    *,
+    loopback: bool = True,
+    limits: Limits | None = None,
+    callers: Mapping[str, str] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> FastAPI:
+    """The API and the dashboard for an open client. ``loopback``: it is reached from this machine only."""
+    if client.keyring is None:
+        raise InputError("the client is not open; use it in a 'with' block")
+    for name, told in (callers or {}).items():
+        tokens.caller(name, told)
+    setup = Setup(client, limits or Limits(), loopback, callers or {}, groups or {})
+    feed = Feed(client, setup.limits.streams)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await feed.close()
+
+    made = FastAPI(
+        title="Quire",
+        description="Records, and everything that can be done with them.",
+        version="1",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    made.state.setup = setup
+    made.state.feed = feed
+    made.state.nonces = Nonces()
+    made.include_router(api.router)
+    made.include_router(ways_in.router)
+    _pages(made)
+    made.add_exception_handler(QuireError, _quire_error)
+    made.add_exception_handler(HTTPException, _http_error)
+    made.add_exception_handler(RequestValidationError, _misshapen)
+    made.add_middleware(_doors_of, setup=setup)
+    return made
+
+
+def _doors_of(inner: ASGIApp, setup: Setup) -> ASGIApp:
+    return Doors(inner, setup)
+
+
+async def _quire_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, QuireError)
+    return refused(error)
+
+
+async def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    word = {404: "NotFound", 405: "Method"}.get(error.status_code, "InputError")
+    message = WORDS.get(error.status_code, str(error.detail))
+    return json_answer({"error": word, "message": message}, error.status_code, error.headers)
+
+
+async def _misshapen(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first: Mapping[str, Any] = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    text = f"{where}: {first['msg']}".encode("utf-8", "replace").decode()
+    return json_answer({"error": "Misshapen", "message": text}, 422)
+
+
+# -- pages -----------------------------------------------------------------------------------------------------
+
+
+def _static() -> dict[str, tuple[bytes, str]]:
+    """The dashboard's files, by name. They are few and small, so they are kept."""
+    folder = resources.files("quire.surfaces.server") / "static"
+    found = {}
+    for entry in folder.iterdir():
+        kind = _TYPES.get(entry.name.rpartition(".")[2])
+        if kind is not None:
+            found[entry.name] = (entry.read_bytes(), kind)
+    return found
+
+
+def _pages(made: FastAPI) -> None:
+    files = _static()
+
+    def page(name: str) -> Response:
+        found = files.get(name)
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[0], 200, {"Cache-Control": "no-cache"}, found[1])
+
+    async def index() -> Response:
+        return page("index.html")
+
+    async def login() -> Response:
+        return page("login.html")
+
+    async def link() -> Response:
+        return page("link.html")
+
+    async def static(name: str) -> Response:
+        return page(name)
+
+    async def icon() -> Response:
+        return RedirectResponse("/static/icon.svg")
+
+    async def health() -> Response:
+        return json_answer({"status": "alive"})
+
+    async def readiness() -> Response:
+        good, text = await api.ready(made.state.setup.client)
+        return json_answer({"status": "ready" if good else "not ready", "message": text}, 200 if good else 503)
+
+    for path, answer in (("/", index), ("/login", login), ("/link", link), ("/favicon.ico", icon)):
+        made.add_api_route(path, answer, include_in_schema=False)
+    made.add_api_route("/static/{name}", static, include_in_schema=False)
+    answers: dict[int | str, dict[str, Any]] = {503: {"description": "The ledger does not answer."}}
+    made.add_api_route("/health", health, response_model=dict[str, str], tags=["health"])
+    made.add_api_route("/ready", readiness, response_model=dict[str, str], tags=["health"], responses=answers)
+
+
+# -- the server ------------------------------------------------------------------------------------------------
+
+
+class _Server(uvicorn.Server):
+    """Leaves the process's signals alone: whoever runs it beside a worker ends both."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    client: Client,
+    host: str = "127.0.0.1",
+    port: int = 8700,
+    *,
+    config: Config | None = None,
+    limits: Limits | None = None,
+    callers: Mapping[str, str] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    started: asyncio.Future[int] | None = None,
+) -> None:
+    """Serve until cancelled, in this process and loop. ``started`` gets the port once it listens.
+
+    Any address but loopback is refused unless there is a token, or a caller in quire.toml. An address that is taken
+    raises ``OSError``.
+    """
+    callers = dict(callers if callers is not None else (config.callers if config is not None else {}))
+    groups = dict(groups if groups is not None else (config.groups if config is not None else {}))
+    local = is_loopback(host)
+    if not local:
+        now = await client.ledger.now()
+        if not callers and not any(token.valid(now) for token in await tokens.all_tokens(client.ledger)):
+            raise InputError(
+                f"{host!r} is reached from other machines, and nobody has a token: make one first, on loopback "
+                "(quire serve, then POST /api/tokens), or name callers in quire.toml"
+            )
+    made = app(client, loopback=local, limits=limits, callers=callers, groups=groups)
+    listening = _bound(host, port)
+    settings = uvicorn.Config(
+        made,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        timeout_keep_alive=30,
+        h11_max_incomplete_event_size=64 * 1024,
+        # Who forwarded a request is not believed: the doors refuse what was forwarded unless it has a token.
+        proxy_headers=False,
+    )
+    server = _Server(settings)
+    running = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        while not server.started and not running.done():
+            await client.clock.sleep(0.01)
+        if started is not None and not started.done():
+            started.set_result(listening.getsockname()[1])
+        await asyncio.shield(running)
+    finally:
+        server.should_exit = True
+        await made.state.feed.close()
+        try:
+            await running
+        finally:
+            listening.close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A listening socket; ``OSError`` if the address is taken or is none of this machine."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host.strip("[]"), port))
+    except BaseException:
+        listening.close()
+        raise
+    return listening

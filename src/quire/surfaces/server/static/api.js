@@ -1,0 +1,56 @@
+// Calls of the API. Every call carries the mark that a foreign page cannot set.
+import { toast } from "./dom.js";
+
+export class Refused extends Error {
+  constructor(status, told) {
+    super(told.message ?? `status ${status}`);
+    this.status = status;
+    this.word = told.error;
+  }
+}
+
+function headers(extra) {
+  const made = { "X-Quire": "1", ...extra };
+  const name = localStorage.getItem("quire.as");
+  if (name) made["X-Quire-As"] = encodeURIComponent(name);
+  return made;
+}
+
+export async function call(method, path, body, extra = {}) {
+  const told = { method, headers: headers(extra), credentials: "same-origin" };
+  if (body !== undefined) {
+    told.body = JSON.stringify(body);
+    told.headers["Content-Type"] = "application/json";
+  }
+  let answer;
+  try {
+    answer = await fetch(path, told);
+  } catch {
+    throw new Refused(0, { error: "Away", message: "the server does not answer" });
+  }
+  const value = await answer.json().catch(() => ({}));
+  if (answer.status === 401 && location.pathname === "/") {
+    location.assign("/login");
+    throw new Refused(401, value);
+  }
+  if (!answer.ok) throw new Refused(answer.status, value);
+  return value;
+}
+
+export const get = (path) => call("GET", path);
+export const post = (path, body = {}) => call("POST", path, body);
+
+// An act of a person: says what happened, or why not. Answers whether it landed.
+export async function act(work, said) {
+  try {
+    const value = await work();
+    toast(typeof said === "function" ? said(value) : said);
+    return value ?? true;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    toast(error.message, true);
+    return null;
+  }
+}
+
+export const at = (id, verb = "") => `/api/records/${encodeURIComponent(id)}${verb ? `/${verb}` : ""}`;

@@ -1,0 +1,60 @@
+// What a person is asked, exactly what they approve, and their answer.
+import { act, at, post } from "./api.js";
+import { h, moment, pretty } from "./dom.js";
+
+// What has changed in the data since the step was entered.
+export function difference(before, after) {
+  if (before === null || before === undefined) return null;
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])]
+    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after?.[name]));
+  if (!names.length) return null;
+  return h("table", { class: "diff" }, h("caption", {}, "Changed in this step"),
+    h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name),
+      h("td", {}, h("del", {}, name in before ? pretty(before[name]) : "–")),
+      h("td", {}, h("ins", {}, name in (after ?? {}) ? pretty(after[name]) : "–"))))));
+}
+
+export function questionCard({ record_id, asked, data, entry, send, done }) {
+  const inputs = {};
+  for (const name of asked.edit ?? []) {
+    const value = data?.[name];
+    const text = typeof value === "string" ? value : JSON.stringify(value ?? null);
+    const input = h("textarea", { id: `edit-${record_id}-${name}`, rows: Math.min(8, Math.max(2, Math.ceil(text.length / 60))) });
+    input.value = text;
+    inputs[name] = { input, text, isText: typeof value === "string" };
+  }
+  const note = h("input", { id: `note-${record_id}`, maxlength: 5000, placeholder: "Note (may be left empty)", "aria-label": "Note" });
+  function edits() {
+    const found = {};
+    for (const [name, { input, text, isText }] of Object.entries(inputs)) {
+      if (input.value === text) continue;
+      if (isText) found[name] = input.value;
+      else { try { found[name] = JSON.parse(input.value); } catch { found[name] = input.value; } }
+    }
+    return found;
+  }
+  const answer = send ?? ((choice) => post(at(record_id, "answer"), { choice, note: note.value, edits: edits(), seen: asked.hash }));
+  async function give(choice) {
+    const landed = await act(() => answer(choice, note.value, edits()), `${record_id}: ${choice}`);
+    if (landed && done) done(landed);
+  }
+  if (asked.on === "doubt") {
+    const say = async (happened) => {
+      const landed = await act(() => post(at(record_id, "resolve"), { happened, effect: asked.name }), `${record_id}: ${happened ? "it happened" : "it did not happen"}`);
+      if (landed && done) done(landed);
+    };
+    return h("div", { class: "question" }, h("p", { class: "asked" }, asked.question ?? `Did ${asked.name} happen?`),
+      h("p", { class: "quiet" }, "A worker was lost in the middle of this effect. Look outside whether it happened, then say so."),
+      h("div", { class: "row" }, h("button", { class: "primary", onclick: () => say(true) }, "It happened"), h("button", { onclick: () => say(false) }, "It did not")));
+  }
+  return h("div", { class: "question" },
+    h("p", { class: "asked" }, asked.question),
+    asked.show !== null && asked.show !== undefined ? h("figure", {}, h("figcaption", {}, "What will be approved"), h("pre", { class: "show" }, pretty(asked.show))) : null,
+    difference(entry, data),
+    Object.entries(inputs).map(([name, { input }]) => [h("label", { for: input.id }, `${name} (may be edited)`), input]),
+    asked.by?.length ? h("p", { class: "quiet" }, `For ${asked.by.join(", ")}${asked.quorum > 1 ? `; ${asked.votes.length} of ${asked.quorum} have answered` : ""}`) : null,
+    asked.expires_at ? h("p", { class: "quiet" }, `Expires ${moment(asked.expires_at)}`) : null,
+    note,
+    h("div", { class: "row" }, (asked.choices ?? []).map((choice, number) =>
+      h("button", { class: number === 0 ? "primary" : choice === "reject" ? "danger" : "", onclick: () => give(choice) }, choice))));
+}

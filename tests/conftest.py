@@ -71,6 +71,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
         pyfuncitem.obj = _in_a_loop(pyfuncitem.obj)
 
 
+#: The synchronous Playwright leaves its event loop running in the thread of the tests that follow.
+BROWSER_FIXTURES = frozenset({"playwright", "browser", "context", "page"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that drive a browser come last."""
+    items.sort(key=lambda item: not BROWSER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())))
+
+
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import openpyxl
@@ -116,7 +117,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             (where / "keyring.json").write_text(keyring.value)
             return done.fingerprint
 
-    return where / "pack", asyncio.run(make())
+    with ThreadPoolExecutor(1) as other_thread:  # a browser test may have left its loop running in this one
+        return where / "pack", other_thread.submit(lambda: asyncio.run(make())).result()
 
 
 @pytest.fixture

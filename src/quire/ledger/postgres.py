@@ -552,7 +552,7 @@ class PostgresLedger(Ledger):
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
         """One statement for a worker that holds nothing, two for one that does; none waits for a batch."""
 
-        async def body(wire: Wire) -> tuple[Beaten, bool]:
+        async def body(wire: Wire) -> Beaten | None:
             view = View()
             wire.send(
                 _BEAT,
@@ -579,12 +579,14 @@ class PostgresLedger(Ledger):
             view.controls = {row[3]: rows.control_of(row[3:]) for row in found if row[3] is not None}
             view.workers[worker.worker_id] = worker._replace(started_at=started_at, closed=None)
             draft = Draft(view, view.now)
-            beaten = draft.beat(worker, holding, view.held)
-            assert beaten is not None
-            return beaten, bool(draft.records)
+            try:
+                beaten = draft.beat(worker, holding, view.held)
+            except Missing:  # what is given back touches more than was read: that is decided under the locks
+                return None
+            return None if draft.records else beaten
 
-        beaten, orphans = await self._transacted(self._beats, body)
-        return beaten if not orphans else await self._reconciled(worker, holding)
+        beaten = await self._transacted(self._beats, body)
+        return beaten if beaten is not None else await self._reconciled(worker, holding)
 
     async def _reconciled(self, worker: Worker, holding: Holding) -> Beaten:
         """The ledger gives the worker records that it does not know of: under their locks they are taken back."""

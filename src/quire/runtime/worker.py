@@ -414,7 +414,7 @@ class Worker:
         """Takeovers, sweeps, schedules: the periodic look that is the guarantee behind all hints."""
         more = False
         while True:
-            await self.clock.sleep(0.05 if more else self.ledger.traits.poll_seconds * random.uniform(0.8, 1.0))
+            await self.clock.sleep(0.05 if more else self.ledger.traits.poll_seconds * random.uniform(1.0, 1.4))
             try:
                 more = await self.look_after()
             except LedgerUnavailable as error:

@@ -72,7 +72,7 @@ def test_a_question_without_a_reject_says_what_it_offers(project: Project) -> No
 
 
 def test_who_may_not_answer_is_told_so(asking: Project) -> None:
-    assert "eve@x.eu may not answer this; it is for editors" in asking.error("approve", "a", "--as", "eve@x.eu", code=2)
+    assert "eve@x.eu may not answer this; it is for editors" in asking.error("approve", "a", "--as", "eve@x.eu", code=3)
     assert asking.record("a").status is Status.NEEDS_APPROVAL
 
 
@@ -80,7 +80,7 @@ def test_an_answer_to_what_was_not_seen_is_refused(asking: Project) -> None:
     [row] = asking.json("show", "a")
     seen = row["waits"][0]["hash"]
 
-    assert "has changed since it was shown" in asking.error("approve", "a", "--seen", "0" * 64, code=2)
+    assert "has changed since it was shown" in asking.error("approve", "a", "--seen", "0" * 64, code=3)
     asking.quire("approve", "a", "--seen", seen)
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 import quire
 from quire import Act, Client, QuireError, Run, Status, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, InputError, LedgerError, LedgerUnavailable
+from quire.ledger.sqlite import file_system
 from quire.testing import Trial
 
 
@@ -231,6 +232,25 @@ def test_a_file_that_is_no_ledger_is_refused_by_name(tmp_path: Path) -> None:
     other.close()
     with pytest.raises(LedgerError, match=r"other\.db' is a SQLite database, but not a Quire ledger"):
         quire.open(str(tmp_path / "other.db")).__enter__()
+
+
+def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/share {tmp_path.resolve()}/share nfs4 rw 0 0\n")
+    (tmp_path / "share" / "deep").mkdir(parents=True)
+    (tmp_path / "shared").mkdir()
+
+    assert file_system(tmp_path / "share" / "deep", mounts) == "nfs4"
+    assert file_system(tmp_path / "shared", mounts) == "ext4"
+    assert file_system(tmp_path, tmp_path / "none") == ""
+
+
+async def test_a_ledger_on_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quire.ledger.sqlite.file_system", lambda _folder: "nfs4")
+
+    with pytest.raises(LedgerError, match="lies on a network file system"):
+        async with aopen(f"{tmp_path}/ledger.db"):
+            pass
 
 
 def test_a_ledger_made_by_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:

@@ -51,6 +51,11 @@ PATIENCE_SECONDS = 60.0
 #: How often an idle worker looks whether another process has written.
 GLANCE_SECONDS = 0.1
 
+#: Where the locks of SQLite do not hold.
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs", "fuse.glusterfs", "ceph"}
+)
+
 _CLAIMABLE = "status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') AND due_at IS NOT NULL"
 _RECORD = rows.columns(Record)
 _RECEIPT = rows.columns(Receipt)
@@ -217,6 +222,12 @@ class SqliteLedger(Ledger):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise LedgerError(f"cannot make the directory of the ledger {str(self.path)!r}: {error}") from error
+        kind = file_system(self.path.parent)
+        if kind in NETWORK_FILE_SYSTEMS:
+            raise LedgerError(
+                f"the ledger {str(self.path)!r} lies on a network file system ({kind}), where SQLite's locks do not "
+                "hold; put it on a local disk, or use PostgreSQL"
+            )
         await self._in("write", self._migrate)
 
     def _migrate(self, db: sqlite3.Connection) -> None:
@@ -623,6 +634,17 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+def file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:
+    """The kind of file system that a folder lies on; empty where the system does not tell."""
+    try:
+        rows = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines()]
+    except OSError:
+        return ""
+    here = str(folder.resolve())
+    fits = [(where, kind) for where, kind in rows if here == where or here.startswith(where.rstrip("/") + "/")]
+    return max(fits, key=lambda row: len(row[0]), default=("", ""))[1]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ wants, the receipts so far) and the pass is cancelled. The next claim starts it 
 from __future__ import annotations
 
 import asyncio
+import logging
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,8 +32,12 @@ from quire.runtime.host import Host
 if TYPE_CHECKING:
     from quire.runtime.run import Pending, Run
 
+log = logging.getLogger("quire.worker")
+
 #: Receipts of calls ride with the next commit, but not longer than this.
 RIDE_SECONDS = 0.2
+#: More receipts than this in one visit make its passes slow: there are better ways.
+MANY_RECEIPTS = 1000
 #: How often the loop turns before a blocked pass is taken to be blocked for good.
 TURNS = 4
 
@@ -145,6 +150,13 @@ class Hold:
         """Remember an answer: it rides with the next commit, and that comes soon."""
         self.known[receipt.key] = receipt
         self._unsaved.append(receipt)
+        if len(self.known) == MANY_RECEIPTS:
+            log.warning(
+                "%r has %d receipts in one visit of step %r: use run.each or run.map, or return to the same step",
+                self.record.record_id,
+                MANY_RECEIPTS,
+                self.step.name,
+            )
         if self._ride is None:
             self._ride = asyncio.get_running_loop().call_later(RIDE_SECONDS, self._save)
 

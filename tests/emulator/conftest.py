@@ -13,9 +13,11 @@ from tests.emulator.api import Api, Book
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
+    before = set(threading.enumerate())  # other tests may share one that lasts
     with Emulator() as running:
         yield running
-    assert [t.name for t in threading.enumerate() if t.name.startswith("emulator")] == []
+    left = set(threading.enumerate()) - before
+    assert [t.name for t in left if t.name.startswith("emulator")] == []
 
 
 @pytest.fixture

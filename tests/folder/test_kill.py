@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from quire.surfaces.verify import verify
 from tests.folder.flows import files, opened, steps
 
 PROJECT = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from quire.clock import SYSTEM
 from quire.runtime.projector import Projector
@@ -26,7 +25,10 @@ from tests.folder.flows import opened
 async def main():
     async with opened(Path(sys.argv[1]), SYSTEM) as (client, folder):
         print("open", flush=True)
-        await Projector(client.ledger, folder, SYSTEM, batch=int(sys.argv[2])).run()
+        projector = Projector(client.ledger, folder, SYSTEM, batch=int(sys.argv[2]))
+        # Not SIGINT: a process that was started in the background may have it ignored for good.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, projector.stop)
+        await projector.run()
 
 asyncio.run(main())
 """
@@ -73,11 +75,8 @@ async def test_a_projector_that_is_told_to_end_leaves_the_lease_to_others(tmp_pa
         watcher = Projector(client.ledger, folder, SYSTEM)
         while await watcher.lag():
             await SYSTEM.sleep(0.02)
-        for _ in range(3):
-            process.send_signal(signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=15)
-                break
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
         assert process.stdout is not None
         process.stdout.close()
 

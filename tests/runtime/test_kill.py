@@ -26,13 +26,13 @@ async def test_workers_killed_at_random_instants_do_everything_once(
     records = 200
     async with aopen(store, workflows=WORKFLOWS, deps=Sink(sink_path)) as client:
         await client.start_many("desk", [{} for _ in range(records)], ids=[f"d{n}" for n in range(records)])
-        workers = [start_worker("--forever"), start_worker("--forever")]
+        workers = [start_worker("--forever", "--lease", "30s"), start_worker("--forever", "--lease", "30s")]
         for _ in range(6):
             await SYSTEM.sleep(chance.uniform(0.05, 0.5))
             victim = workers.pop(chance.randrange(len(workers)))
             os.kill(victim.pid, signal.SIGKILL)
             victim.wait()
-            workers.append(start_worker("--forever"))
+            workers.append(start_worker("--forever", "--lease", "30s"))
         for number in range(records):
             record = await client.until_ended(f"d{number}", timeout="60s")
             if record.status is Status.ERROR and "its worker was lost 3 times" in (record.last_error or ""):

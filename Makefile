@@ -65,7 +65,9 @@ demo: $(VENV)/core
 	@$(BIN)/quire demo $(ARGS)
 
 test: $(VENV)/dev browser lint types
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) || { \
+		echo "What failed runs once more, alone: real processes and leases feel a busy machine."; \
+		$(BIN)/pytest --last-failed --last-failed-no-failures none $(ARGS); }
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Every error that Quire raises on purpose, in families by what the caller can do about it.
 
-A message names the thing, what was found, what was expected, and, where there is one, the remedy.
+A message names the thing, what was found, what was expected, and, where there is one, the remedy. The first sentence of
+a class says when it is raised, the rest what to do then: ``docs/errors.md`` is made of them.
 """
 
 from __future__ import annotations
@@ -22,19 +23,27 @@ class InputError(QuireError):
 
 
 class ValueRefused(InputError):
-    """A value cannot be kept in a ledger: it is no JSON, or it does not survive the round trip."""
+    """A value cannot be kept in a ledger: it is no JSON, or it does not survive the round trip. Annotate its type, or
+    convert it first.
+    """
 
 
 class NotFound(InputError):
-    """There is no such record, workflow or step."""
+    """There is no such record, workflow or step. The message names the nearest that there is; is it the right ledger?
+    ``quire config`` says which one it is.
+    """
 
 
 class IllegalMove(InputError):
-    """The record may not make this move from where it stands."""
+    """The record may not make this move from where it stands. Look at it (``quire why ID``), then choose a move that it
+    offers.
+    """
 
 
 class AlreadyExists(InputError):
-    """A record with this id exists and was started with something else."""
+    """A record with this id exists and was started with something else. Give the new one another id, or edit the one
+    that is there.
+    """
 
 
 class StaleVersion(InputError):
@@ -42,7 +51,9 @@ class StaleVersion(InputError):
 
 
 class Halted(InputError):
-    """The ledger, or this workflow in it, is halted: nothing starts until somebody resumes it."""
+    """The ledger, or this workflow in it, is halted: nothing starts until somebody resumes it. Find out why it was
+    halted, then ``quire resume``, with ``--cancelled`` for what the halt cancelled.
+    """
 
 
 class LedgerError(QuireError):
@@ -53,8 +64,16 @@ class LedgerUnavailable(LedgerError):
     """The store did not answer. Whether the write landed is unknown; the same change may be sent again."""
 
 
+class Crowded(LedgerUnavailable):
+    """As many workers as the ledger can bear write to it already. This one waits for its turn; end another, or use a
+    store that bears more.
+    """
+
+
 class Moved(LedgerError):
-    """This ledger was sealed: its records live elsewhere now, or are on their way there."""
+    """This ledger was sealed: its records live elsewhere now, or are on their way there. Use the address that the
+    message names.
+    """
 
 
 class WorkerClosed(QuireError):
@@ -66,11 +85,21 @@ class LeaseLost(QuireError):
 
 
 class CodeChanged(QuireError):
-    """The code changed under a record: what the step asks for is not what its receipts answer."""
+    """The code changed under a record: what the step asks for is not what its receipts answer. Restore the code, or do
+    the step anew with ``quire retry ID --from STEP``.
+    """
 
 
 class EffectChanged(CodeChanged):
-    """A receipt answers for this effect, but it was made with other arguments. Never a silent skip."""
+    """A receipt answers for this effect, but it was made with other arguments. Decide what is right; ``quire retry ID
+    --from STEP`` does it anew. It is never skipped in silence.
+    """
+
+
+class ReceiptForged(CodeChanged):
+    """A receipt does not carry this ledger's signature: somebody altered or made it. See ``quire verify``; ``quire
+    retry ID --from STEP`` does the effect anew. It is never believed, and nothing is done over it.
+    """
 
 
 class EffectRepeated(DefinitionError):
@@ -78,11 +107,15 @@ class EffectRepeated(DefinitionError):
 
 
 class ChildFailed(QuireError):
-    """A child record ended without a result."""
+    """A child record ended without a result. Mend and retry the child, or the parent; or let the parent bear failures
+    (``run.map(..., failures="keep")``).
+    """
 
 
 class ResultMissing(QuireError):
-    """The record ended without the result that was asked for, or has not ended in time."""
+    """The record ended without the result that was asked for, or has not ended in time. The message says how it stands;
+    wait longer, or look at it with ``quire show ID``.
+    """
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

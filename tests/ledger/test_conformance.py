@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from typing import cast
 
+import psycopg
 import pytest
 
 from quire.ledger.base import Ledger
+from quire.ledger.sqlite import SqliteLedger
 from quire.testing import LedgerConformance
 from quire.testing.conformance import start, the
+from quire.testing.conformance.suite import Together
 from tests.ledger.conftest import MakeLedger
+from tests.ledger.stepping import empty_file, step_postgres, step_sqlite
 
 
 class TestLedgers(LedgerConformance):
@@ -18,6 +24,23 @@ class TestLedgers(LedgerConformance):
         if not ledger.traits.shared:
             pytest.skip("this store lives within one process")
         return make_ledger()
+
+    @pytest.fixture
+    def emptied(self, ledger: Ledger, request: pytest.FixtureRequest) -> Callable[[], object]:
+        if isinstance(ledger, SqliteLedger):
+            return lambda: empty_file(ledger.path)
+        return cast("Callable[[], object]", request.getfixturevalue("emptied_database"))
+
+    @pytest.fixture
+    def together(self, ledger: Ledger, request: pytest.FixtureRequest) -> Iterator[Together]:
+        """One verb is held between its locks and its decision until the other waits for it (protocol 4)."""
+        if isinstance(ledger, SqliteLedger):
+            yield step_sqlite
+            return
+        with psycopg.connect(request.getfixturevalue("emptied_database")(), autocommit=True) as watcher:
+            yield step_postgres(watcher)
+            deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+            assert watcher.execute(deadlocks).fetchone() == (0,)
 
 
 async def test_many_open_a_new_store_at_the_same_moment(make_on_new_store: MakeLedger) -> None:

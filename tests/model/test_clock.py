@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.clock import SYSTEM, iso, new_id, seconds
+from quire.clock import SYSTEM, iso, new_id, new_record_id, seconds
 from quire.errors import InputError
 from quire.testing import ToldClock
 from quire.testing.clock import START
@@ -89,6 +89,16 @@ def test_ids_are_fresh_and_have_no_look_alikes() -> None:
 
     assert len(ids) == 1000
     assert all(len(made) == 20 and made.startswith("run_") and not set(made[4:]) & set("ilou") for made in ids)
+
+
+@given(st.sets(st.integers(0, 2**44), min_size=2, max_size=5))
+def test_ids_of_records_sort_by_the_moment_of_their_making(milliseconds: set[int]) -> None:
+    moments = [(number + 0.5) / 1000 for number in sorted(milliseconds)]
+
+    ids = [new_record_id("flow_", moment) for moment in moments]
+
+    assert ids == sorted(ids)
+    assert len({*ids, new_record_id("flow_", moments[0])}) == len(moments) + 1
 
 
 def test_the_system_clock_goes_on() -> None:

@@ -1,47 +1,73 @@
-"""A process that claims what it can under a cap, again and again, and says what it held.
+"""Many processes that claim and give back what they can under a cap, round by round, all at the same moment.
 
-``python -m tests.runtime.claiming LEDGER GATE``: waits for the file GATE, so that all start at once.
+``python -m tests.runtime.claiming LEDGER PROCESSES ROUNDS`` prints, for each round, how many each process holds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import sys
-from pathlib import Path
+from collections.abc import MutableSequence
+from multiprocessing.synchronize import Barrier
 
-from quire.clock import SYSTEM, new_id
+from quire.clock import new_id
 from quire.ledger.opening import open_ledger
 from quire.machine import transition
 from quire.machine.outcome import Yielded
 from quire.model.change import Applied, Change, Claim, Holding, Slot
+from quire.model.record import Record
 from quire.model.side import Worker
 
+#: Nothing takes this long, unless a process has ended and left the others at the barrier.
+PATIENCE_SECONDS = 90.0
 
-async def main(url: str, gate: Path) -> None:
+
+async def take_turns(url: str, place: int, rounds: int, barrier: Barrier, held: MutableSequence[int]) -> None:
+    """In each round either claim or give back, at the same moment as all others."""
     ledger = open_ledger(url)
     await ledger.open()
-    worker = Worker(new_id("w_"), "", "", "", 0, 0.0, 0.0, 60.0, None, "[]")
+    worker = Worker(new_id("w_"), "", "", "", 0, 0.0, 0.0, 600.0, None, "[]")
     await ledger.beat(worker, Holding({}))
-    slot = Slot("capped", "work", 60.0, cap=5)
-    print("ready", flush=True)  # noqa: T201 - the test waits for it
-    while not gate.exists():  # noqa: ASYNC240 - nothing else runs here
-        await SYSTEM.sleep(0.005)
-    most, total = 0, 0
-    for _ in range(8):
-        claimed = await ledger.claim(Claim(new_id(), worker.worker_id, (slot,), 10))
-        standing = await ledger.counts()
-        most = max(most, sum(count.count for count in standing if count.status == "RUNNING"))
-        changes = []
-        for record in claimed.records:
-            made = transition.settle(record, Yielded("its turn is over"), claimed.now)
-            change = Change(new_id(), record.record_id, record.version, made.image, worker.worker_id, made.lines)
-            changes.append(change)
-        if changes:
-            verdicts = await ledger.commit(changes)
-            total += sum(isinstance(verdict, Applied) for verdict in verdicts)
-    print(most, total, flush=True)  # noqa: T201
+    slot = Slot("capped", "work", 600.0, cap=5)
+    records: list[Record] = []
+    for number in range(rounds):
+        barrier.wait(PATIENCE_SECONDS)
+        if records and (place + number) % 2:
+            now = await ledger.now()
+            moves = [transition.settle(record, Yielded("its turn is over"), now) for record in records]
+            verdicts = await ledger.commit(
+                [
+                    Change(new_id(), record.record_id, record.version, move.image, worker.worker_id, move.lines)
+                    for record, move in zip(records, moves, strict=True)
+                ]
+            )
+            assert all(isinstance(verdict, Applied) for verdict in verdicts), verdicts
+            records = []
+        else:
+            records += (await ledger.claim(Claim(new_id(), worker.worker_id, (slot,), 2))).records
+        held[place] = len(records)
+        if barrier.wait(PATIENCE_SECONDS) == 0:
+            print(*held, flush=True)  # noqa: T201 - the test reads it
     await ledger.close()
 
 
+def take_turns_in_a_process(url: str, place: int, rounds: int, barrier: Barrier, held: MutableSequence[int]) -> None:
+    asyncio.run(take_turns(url, place, rounds, barrier, held))
+
+
+def main(url: str, count: int, rounds: int) -> int:
+    fork = multiprocessing.get_context("fork")  # nothing runs here yet, and twenty interpreters take long to start
+    barrier, held = fork.Barrier(count), fork.Array("i", count, lock=False)
+    processes = [
+        fork.Process(target=take_turns_in_a_process, args=(url, place, rounds, barrier, held)) for place in range(count)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return sum(process.exitcode != 0 for process in processes)
+
+
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

@@ -24,17 +24,24 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def stores(tmp_path: Path, postgres_url: str) -> list[str]:
+    """All of them, for a test that waits more than it works."""
+    return [f"sqlite:///{tmp_path}/ledger.db", postgres_url]
+
+
+@pytest.fixture
 def sink_path(tmp_path: Path) -> Path:
     return tmp_path / "sink.txt"
 
 
 @pytest.fixture
-def start_worker(store: str, sink_path: Path) -> Iterator[StartWorker]:
+def start_worker(request: pytest.FixtureRequest, sink_path: Path) -> Iterator[StartWorker]:
     """Starts worker processes of ``tests.runtime.desk``; those that are left are killed in the end."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*options: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.runtime.desk", store, str(sink_path), *options]
+    def start(*options: str, store: str = "", sink: Path = sink_path) -> subprocess.Popen[str]:
+        url = store or request.getfixturevalue("store")
+        command = [sys.executable, "-m", "tests.runtime.desk", url, str(sink), *options]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout is not None

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quire import Act, NotDone, Retry, Run, effect, workflow
+from quire import Act, NotDone, Retry, Run, Status, effect, workflow
 from quire.errors import IllegalMove
-from quire.testing import Trial
+from quire.ledger.memory import MemoryLedger
+from quire.ledger.sqlite import SqliteLedger
+from quire.model.codec import PLAIN
+from quire.model.receipt import Kind, fingerprint, key_of
+from quire.surfaces.client import Client
+from quire.testing import ToldClock, Trial
+from quire.testing.conformance import applied, claim, commit, lose_worker, new_facts, new_intent, slot
 
 
 class Target:
@@ -41,6 +50,32 @@ async def test_an_act_that_surely_did_not_happen_is_tried_again() -> None:
         await trial.settle()
 
         assert record.result == "done it" and target.done == ["it"]
+
+
+@workflow(retry=Retry(3, first="1s"))
+async def twice(run: Run[dict[str, Any], Target]) -> str:
+    what = await run.once(blind, "it")
+    if run.attempt == 1:
+        raise TimeoutError
+    return what
+
+
+async def test_a_receipt_that_was_altered_is_neither_believed_nor_done_over(tmp_path: Path) -> None:
+    target, clock = Target(), ToldClock()
+    path = tmp_path / "ledger.db"
+    async with Client(SqliteLedger(path, clock), workflows=[twice], deps=target, clock=clock) as client:
+        await client.start(twice, {}, id="r")
+        await client.work()
+        assert target.done == ["it"]
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("UPDATE receipts SET value = '\"as if\"'")
+        clock.advance(60)
+        await client.work()
+        record = await client.get("r")
+
+    assert target.done == ["it"]
+    assert record.status is Status.ERROR
+    assert "the receipt of effect 'blind' of 'r' does not verify" in (record.last_error or "")
 
 
 async def test_an_act_that_nobody_knows_of_is_asked_of_a_person() -> None:
@@ -132,3 +167,37 @@ async def test_a_receipt_never_answers_for_other_arguments() -> None:
         await trial.settle()
 
         assert record.status == "ERROR" and "was done with other arguments" in record.error
+
+
+async def test_what_may_be_repeated_is_not_repeated_while_another_worker_may_still_act() -> None:
+    @workflow
+    async def harmlessly(run: Run[dict[str, Any], Target]) -> str:
+        return await run.once(harmless, "it")
+
+    clock, target = ToldClock(), Target()
+    async with Client(MemoryLedger(clock), workflows=[harmlessly], deps=target, clock=clock) as client:
+        await client.start(harmlessly, {}, id="h")
+        step = (await client.get("h")).step
+        [row] = (await claim(client.ledger, slot(step, "harmlessly"), worker="frozen")).records
+        text = PLAIN.encode({"args": ["it"], "kwargs": {}}, "the arguments")
+        intent = new_intent(
+            row,
+            "harmless",
+            key=key_of("harmlessly", "h", step, 1, "", Kind.ONCE, "harmless", 0),
+            fn=harmless.path,
+            args=text,
+            args_hash=fingerprint(text),
+            act_by=clock.now() + 600,
+        )
+        applied(await commit(client.ledger, new_facts(row, intent)))
+        await lose_worker(client.ledger, clock)
+
+        await client.work()
+        waits = await client.get("h")
+        before = list(target.done)
+        clock.advance(600)
+        await client.work()
+
+        assert (waits.status, waits.due_at) == (Status.WAITING, intent.act_by)
+        assert before == []
+        assert ((await client.get("h")).status, target.done) == (Status.DONE, ["it"])

@@ -194,6 +194,46 @@ async def test_a_retried_parent_does_only_the_failed_children_again() -> None:
         assert sorted(ran) == [0, 1, 1, 2]
 
 
+def side_by_side(named: bool) -> tuple[Workflow[Any, Any, Any], Workflow[Any, Any, Any]]:
+    """A parent whose two maps come in one order in its first pass and in the other one in its second."""
+    order = ["b", "a"]
+
+    @workflow
+    async def echo(run: Run[dict[str, Any]]) -> str:
+        return str(run.data["item"])
+
+    @workflow
+    async def both(run: Run[dict[str, Any]]) -> list[list[str]]:
+        turn = {name: asyncio.Event() for name in "ab"}
+        turn[order[0]].set()
+
+        async def part(name: str) -> list[str]:
+            await turn[name].wait()
+            found = run.map(echo, [{"item": f"{name}{n}"} for n in range(2)], name=name if named else None)
+            for other in turn.values():
+                other.set()
+            return await found
+
+        order.reverse()
+        return list(await asyncio.gather(part("a"), part("b")))
+
+    return both, echo
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_maps_side_by_side_never_answer_for_each_other(named: bool) -> None:
+    both, echo = side_by_side(named)
+    async with Trial(both, also=[echo]) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        if named:
+            assert record.result == [["a0", "a1"], ["b0", "b1"]]
+        else:
+            assert "give each its own name, as run.map(echo, items, name='…')" in (record.record.last_error or "")
+            assert record.status in ("ERROR", "PENDING")
+
+
 async def test_an_empty_map_is_done_at_once() -> None:
     @workflow
     async def nothing(run: Run[dict[str, Any]]) -> list[int]:

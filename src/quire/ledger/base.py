@@ -8,7 +8,9 @@ and gets the first verdict.
 
 *Claims.* ``claim`` gives a worker due records of the steps that it names: status PENDING, WAITING or NEEDS_APPROVAL,
 ``due_at`` reached, of an epoch that is not halted, in order of rank, per step at most what the worker has free and what
-caps and rates over all workers leave. A repeat with the same claim id gives the records of the first time.
+caps and rates over all workers leave. A repeat with the same claim id gives the records of the first time. A worker
+beats before it claims: one that is unknown, or closed, gets ``WorkerClosed``. A claim of none (limit 0) is a look, for
+which nobody need be known.
 
 *Workers.* ``beat`` renews a worker's lease and agrees with it on what it holds. ``recover`` closes workers whose lease
 ran out and frees their records, takes over runs past their hard end, and writes down what halts and gone parents
@@ -18,7 +20,8 @@ writes only completed effects land.
 *Signals.* ``send`` is deduplicated by the signal's id; one that comes before the wait is kept.
 
 *Orders.* ``order`` halts, pauses, resumes or seals: one commit of constant size. After it is acknowledged no claim,
-intent, start, child or signal commits against it.
+intent, start, child or signal commits against it. On a sealed ledger a claim and a beat raise ``Moved``, which says
+where its records are; only completed effects still land.
 
 What a ledger promises, it promises for the rows it answers from: after the commit is acknowledged, for every process,
 and for every crash of any of them. Differences between stores are asked of ``traits``, never of a store's name.
@@ -29,7 +32,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from quire.model.change import (
     Beaten,
@@ -70,6 +73,11 @@ class Traits:
     inline_bytes: int = 64 * 1024
     #: A batch ends at this many changes.
     batch_changes: int = 500
+    #: More changes than this do not fit into one commit; None: it takes as many as come.
+    one_commit: int | None = None
+    #: A claim and a commit are under way at the same time: records are then claimed in two halves, so that one runs
+    #: while the other is being settled.
+    side_by_side: bool = False
     #: More workers than this wait.
     most_writers: int | None = None
 
@@ -85,6 +93,13 @@ class Recovered:
     more: bool = False
     #: The workers that are not closed: whoever knows one of them to be dead may say so.
     open: tuple[Worker, ...] = ()
+
+
+class Tidied(NamedTuple):
+    """How much one call of ``tidy`` deleted."""
+
+    blobs: int = 0
+    workers: int = 0
 
 
 class Ledger(ABC):
@@ -144,6 +159,15 @@ class Ledger(ABC):
     async def events(self, *, record_id: str = "", after: int = 0, limit: int = 1000) -> list[Event]:
         """One record's log from its first line, or the whole ledger's after a ``seq``, in the order of commits."""
 
+    async def logs(self, record_ids: Sequence[str]) -> dict[str, list[Event]]:
+        """The whole logs of these records. A store that can do so reads them by one statement."""
+        found: dict[str, list[Event]] = {}
+        for record_id in record_ids:
+            lines = found[record_id] = []
+            while page := await self.events(record_id=record_id, after=lines[-1].seq if lines else 0, limit=10_000):
+                lines += page
+        return found
+
     @abstractmethod
     async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:
         """The receipts and intents of these records, or under these keys; in order of their coming."""
@@ -171,6 +195,13 @@ class Ledger(ABC):
     @abstractmethod
     async def forget(self, events: Sequence[Event]) -> int:
         """Delete exactly these lines, which were archived, read back and compared (protocol 19)."""
+
+    async def tidy(self, before: float) -> Tidied:
+        """Delete what nothing names any more: blobs, and workers that were closed and whose lease ended ``before``.
+
+        A worker that an open intent names stays: how it ended tells whether its act may still come (protocol 1).
+        """
+        return Tidied()
 
     @abstractmethod
     async def wait_for_work(self, timeout: float) -> None:

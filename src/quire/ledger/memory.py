@@ -8,7 +8,7 @@ from typing import Any
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, WorkerClosed
-from quire.ledger.base import Ledger, Recovered, Row, Traits
+from quire.ledger.base import Ledger, Recovered, Row, Tidied, Traits
 from quire.ledger.rows import key_of
 from quire.ledger.rules import Draft, as_seen, claimed_by
 from quire.ledger.tables import Tables
@@ -79,7 +79,7 @@ class MemoryLedger(Ledger):
             left += [record.priority for record in due[room:]]
         self._apply(draft)
         next_due = self.tables.next_due(claim.slots, draft.now)
-        return Claimed(tuple(taken), draft.now, next_due, max(left, default=None))
+        return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
         draft = self._draft()
@@ -183,6 +183,18 @@ class MemoryLedger(Ledger):
 
     async def forget(self, events: Sequence[Event]) -> int:
         return self.tables.forget(events)
+
+    async def tidy(self, before: float) -> Tidied:
+        named = {receipt.worker for receipt in self.tables.rows_of(Receipt) if receipt.open}
+        old = [
+            worker.worker_id
+            for worker in self.tables.all_workers.values()
+            if worker.closed is not None and worker.expires_at < before and worker.worker_id not in named
+            if not self.tables.held_by(worker.worker_id)
+        ]
+        for worker_id in old:
+            del self.tables.all_workers[worker_id]
+        return Tidied(workers=len(old))
 
     async def dump(self, type_: type[Row], *, after: tuple[Any, ...] = (), limit: int = 1000) -> list[Row]:
         return [row for row in self.tables.rows_of(type_) if not after or key_of(row) > after][:limit]

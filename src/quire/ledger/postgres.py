@@ -25,7 +25,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
 from quire.ledger import rows
-from quire.ledger.base import Ledger, Recovered, Row, Traits
+from quire.ledger.base import Ledger, Recovered, Row, Tidied, Traits
+from quire.ledger.postgres_guess import OPEN, STANDS, Known
 from quire.ledger.postgres_view import (
     CLOCK,
     CONTROL,
@@ -41,11 +42,12 @@ from quire.ledger.postgres_view import (
     still_wanted,
     turns_of,
 )
-from quire.ledger.postgres_wire import Address, Answer, Clash, Lane, Lost, Param, Spoiled, Wire, array
+from quire.ledger.postgres_wire import Address, Answer, Clash, Lane, Lost, Param, Spoiled, Wire, Wrong, array
 from quire.ledger.postgres_write import Restorer, Writer
 from quire.ledger.queries import migrations, query_sql, seen_status
-from quire.ledger.rules import GRACE, Draft, as_seen, claimed_by
+from quire.ledger.rules import GRACE, Draft, as_seen, claimed_by, may_claim
 from quire.model.change import (
+    Applied,
     Beaten,
     Change,
     Claim,
@@ -120,11 +122,12 @@ _TAKE = f"""
     ) AS due
     LIMIT $5
 """
-#: May anything be claimed, how urgent is the first of each step that is due, and if none is: when will one be? And was
-#: the worker that asks closed?
+#: May anything be claimed, how urgent is the first of each step that is due, and if none is: when will one be? And why
+#: was the worker that asks closed (NULL: it is not known), and is the ledger sealed?
 _PEEK = f"""
     SELECT moment.now, bool_or(due.priority IS NOT NULL AND NOT control.stopped), max(due.priority), min(soon.due_at),
-        (SELECT closed FROM workers WHERE worker_id = $4)
+        (SELECT coalesce(closed, '') FROM workers WHERE worker_id = $4), (SELECT sealed FROM ledger),
+        (SELECT epoch FROM ledger)
     FROM (SELECT {_NOW} AS now, {_MARGIN} AS margin) AS moment
     LEFT JOIN unnest($2::text[], $3::text[]) AS slot (workflow, step) ON true
     LEFT JOIN LATERAL ({_STOPPED}) AS control ON true
@@ -144,7 +147,7 @@ _BEAT = f"""
     WITH moment AS (SELECT {_NOW} AS now),
     renewed AS (
         INSERT INTO workers AS known ({rows.columns(Worker)})
-        SELECT $2, $3, $4, $5, $6, now, now + $7::float8, $7::float8, NULL, $8 FROM moment
+        SELECT $2, $3, $4, $5, $6, now, now + $7::float8, $7::float8, NULL, $8 FROM moment, ledger WHERE sealed = ''
         ON CONFLICT (worker_id) DO UPDATE SET
             label = excluded.label, host = excluded.host, boot_id = excluded.boot_id, pid = excluded.pid,
             expires_at = excluded.expires_at, lease_seconds = excluded.lease_seconds, knows = excluded.knows
@@ -152,8 +155,8 @@ _BEAT = f"""
         RETURNING started_at
     )
     SELECT now, (SELECT started_at FROM renewed),
-        (SELECT count(*) FROM records WHERE status = 'RUNNING' AND worker = $2), {CONTROL}
-    FROM moment LEFT JOIN controls ON true
+        (SELECT count(*) FROM records WHERE status = 'RUNNING' AND worker = $2), sealed, {CONTROL}
+    FROM moment CROSS JOIN ledger LEFT JOIN controls ON true
 """
 _EXPIRED = f"closed IS NULL AND expires_at + {GRACE} * lease_seconds < {{}}"
 _OUTDATED = """
@@ -197,7 +200,7 @@ class PostgresLedger(Ledger):
     """A ledger in a PostgreSQL database. ``url`` is ``postgresql://…``; ``?schema=NAME`` chooses its schema there."""
 
     #: The longer the lease, the fewer the beats of an idle worker; a dead one on the same machine is known at once.
-    traits = Traits(durable=True, shared=True, remote=True, lease_seconds=60.0)
+    traits = Traits(durable=True, shared=True, remote=True, lease_seconds=60.0, side_by_side=True)
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self.url = url
@@ -216,12 +219,16 @@ class PostgresLedger(Ledger):
         self._commits = Lane(lambda: self._connected(driven=True), 2)
         self._claims = Lane(lambda: self._connected(driven=True), 1)
         self._beats = Lane(lambda: self._connected(driven=True), 1)
-        self._reads = Lane(lambda: self._connected(driven=False), 2)
+        self._reads = Lane(lambda: self._connected(driven=False), 8)
         self._control_key = self._key("control")
         #: Marks the advisory locks that tell event readers of open transactions; the low 40 bits are a number.
         self._events_key = (self._key("events") & 0x3FFFFF | 0x400000) << 40
         self._channel = f"quire_{self._key('work') & 0xFFFFFFFFFFFF:x}"
         self._images: dict[str, Record] = {}
+        self._known: Known | None = None
+        #: Workers of this process, as they were at their last beat.
+        self._beaten: dict[str, Worker] = {}
+        self._offset = 0.0
         self._work = asyncio.Event()
         self._closing = asyncio.Event()
         self._untold = False
@@ -334,7 +341,7 @@ class PostgresLedger(Ledger):
 
     # -- transactions ------------------------------------------------------------------------------------------
 
-    async def _transacted(self, lane: Lane, body: Callable[[Wire], Awaitable[T]]) -> T:
+    async def _transacted(self, lane: Lane, body: Callable[[Wire], Awaitable[T]], *, most: int = MOST_TRIES) -> T:
         """Run the body on a connection; again, if another transaction was in the way or the connection was stale."""
         for tries in range(1, MOST_TRIES + 1):
             try:
@@ -357,6 +364,8 @@ class PostgresLedger(Ledger):
                         f"the connection to the PostgreSQL server at {self._address.shown} was lost: {error}"
                     ) from error
             except Clash as error:
+                if most == 1:
+                    raise
                 if tries == MOST_TRIES and error.exists:
                     raise Spoiled(str(error)) from error
                 if tries == MOST_TRIES:
@@ -448,6 +457,8 @@ class PostgresLedger(Ledger):
         standing = wire.send(STANDING)
         answers = await reading.done()
         view.take_standing(answers[standing], self._told)
+        self._known = Known(view.epoch, view.sealed, view.controls, view.signature)
+        self._heard(view.now)
         return answers
 
     # -- changes -----------------------------------------------------------------------------------------------
@@ -465,12 +476,60 @@ class PostgresLedger(Ledger):
             return verdicts
 
         try:
+            if (verdicts := await self._guessed(changes)) is not None:
+                return verdicts
             want = Want()
             for change in changes:
                 want.of_change(change)
             return await self._decided("commit", want, decide, changes=changes)
         except (ValueRefused, ValueError) as error:
             return await self._parted(changes, self.commit, error)
+
+    async def _guessed(self, changes: Sequence[Change]) -> list[Verdict] | None:
+        """Commit by one flush what needs no look (see ``postgres_guess``); None: nothing was written."""
+        known = self._known
+        if known is None or self.barrier is not None:
+            return None
+        now = SYSTEM.boottime() + self._offset if self.clock is None else self.clock.now()
+        view = known.view(changes, self._images, self._beaten, now)
+        if view is None:
+            return None
+
+        async def body(wire: Wire) -> list[Verdict]:
+            draft = Draft(view, view.now)
+            writer = Writer(wire, view, draft, self.traits.inline_bytes, guess=True)
+            self._begin(wire, Want(quiet=set(view.workers)))
+            if view.workers:
+                wire.send(OPEN, array("text", sorted(view.workers)))
+            stands = wire.send(STANDS, known.signature)
+            verdicts: list[Verdict] = []
+            for number, change in enumerate(changes, 1):
+                verdict = draft.change(change)
+                if type(verdict) is not Applied or verdict.again:
+                    raise Wrong
+                verdicts.append(verdict)
+                if number % STREAM_CHANGES == 0 and number < len(changes):
+                    writer.push()
+            writer.finish()
+            wire.send("COMMIT")
+            self._heard((await wire.flush())[stands].rows()[0][1])
+            self._remember(draft.records.values())
+            if draft.woke:
+                self._woke()
+            return verdicts
+
+        try:
+            return await self._transacted(self._commits, body, most=1)
+        except (Wrong, Missing, Clash):
+            for change in changes:
+                self._images.pop(change.record_id, None)
+            return None
+
+    def _heard(self, now: float) -> None:
+        """The server's clock, as seen from here. Its word has travelled, so the largest difference is the truest."""
+        offset = now - SYSTEM.boottime()
+        if offset > self._offset or offset < self._offset - 1.0:
+            self._offset = offset
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
         if not sends:
@@ -497,11 +556,11 @@ class PostgresLedger(Ledger):
         self._work.clear()
         if not claim.again and not self._more_is_due:
             look = await self._asked(_PEEK, self._told, *_named(claim.slots), claim.worker, lane=self._claims)
-            ((now, claimable, priority, next_due, closed),) = look
-            if closed is not None:
-                raise WorkerClosed(f"worker {claim.worker} was closed: {closed}")
-            if not claimable:
-                return Claimed((), now, next_due, priority)
+            ((now, claimable, priority, next_due, closed, sealed, epoch),) = look
+            if not sealed:
+                may_claim(claim, known=closed is not None, closed=closed or None)
+            if not claimable and not sealed:
+                return Claimed((), now, next_due, priority, epoch)
         claimed = await self._transacted(self._claims, lambda wire: self._claimed(wire, claim))
         self._more_is_due = bool(claimed.records)
         return claimed
@@ -541,8 +600,8 @@ class PostgresLedger(Ledger):
             return taken
 
         taken, answers = await self._written(wire, "claim", view, decide)
-        ((_, _, priority, next_due, _),) = answers[peek].rows()
-        return Claimed(tuple(taken), view.now, next_due, priority)
+        ((_, _, priority, next_due, _, _, epoch),) = answers[peek].rows()
+        return Claimed(tuple(taken), view.now, next_due, priority, epoch)
 
     def _take(self, wire: Wire, claim: Claim, room: list[int]) -> int:
         return wire.send(_TAKE, self._told, *_named(claim.slots), array("bigint", room), claim.limit)
@@ -570,13 +629,13 @@ class PostgresLedger(Ledger):
             if held:
                 reading.ask(READ_HELD, [worker.worker_id], reading.take_held)
             found = (await reading.done())[0].rows()
-            view.now, started_at, count = found[0][:3]
-            if started_at is None:
+            view.now, started_at, count, view.sealed = found[0][:4]
+            if started_at is None and not view.sealed:
                 raise _closed(worker.worker_id)
             if count and not held:
                 reading.ask(READ_HELD, [worker.worker_id], reading.take_held)
                 await reading.done()
-            view.controls = {row[3]: rows.control_of(row[3:]) for row in found if row[3] is not None}
+            view.controls = {row[4]: rows.control_of(row[4:]) for row in found if row[4] is not None}
             view.workers[worker.worker_id] = worker._replace(started_at=started_at, closed=None)
             draft = Draft(view, view.now)
             try:
@@ -585,8 +644,10 @@ class PostgresLedger(Ledger):
                 return None
             return None if draft.records else beaten
 
-        beaten = await self._transacted(self._beats, body)
-        return beaten if beaten is not None else await self._reconciled(worker, holding)
+        self._beaten.pop(worker.worker_id, None)
+        beaten = await self._transacted(self._beats, body) or await self._reconciled(worker, holding)
+        self._beaten[worker.worker_id] = worker
+        return beaten
 
     async def _reconciled(self, worker: Worker, holding: Holding) -> Beaten:
         """The ledger gives the worker records that it does not know of: under their locks they are taken back."""
@@ -599,6 +660,7 @@ class PostgresLedger(Ledger):
         return beaten
 
     async def farewell(self, worker_id: str) -> None:
+        self._beaten.pop(worker_id, None)
         want = Want(quiet={worker_id}, workers={worker_id}, held={worker_id})
         await self._decided("farewell", want, lambda draft, view, _: draft.farewell(worker_id, view.held))
 
@@ -760,6 +822,16 @@ class PostgresLedger(Ledger):
 
         return await self._transacted(self._reads, body)
 
+    async def logs(self, record_ids: Sequence[str]) -> dict[str, list[Event]]:
+        async def body(wire: Wire) -> dict[str, list[Event]]:
+            sql = f"SELECT {rows.columns(Event)} FROM events WHERE record_id = ANY($1) ORDER BY record_id, n"
+            found: dict[str, list[Event]] = {record_id: [] for record_id in record_ids}
+            for event in await Reading(View(), wire).all(Event, Event._make, sql, array("text", record_ids)):
+                found[event.record_id].append(event)
+            return found
+
+        return await self._transacted(self._reads, body)
+
     async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:
         async def body(wire: Wire) -> list[Receipt]:
             reading = Reading(View(), wire)
@@ -839,6 +911,23 @@ class PostgresLedger(Ledger):
             return (await wire.flush())[place].count
 
         return await self._transacted(self._claims, body)
+
+    async def tidy(self, before: float) -> Tidied:
+        blobs = f"FROM blobs WHERE {rows.unnamed_blobs()}"
+
+        async def body(wire: Wire) -> Tidied:
+            # Looked for without the lock first: mostly there are none.
+            ((some,),) = await wire.ask(f"SELECT EXISTS (SELECT 1 FROM blobs) AND EXISTS (SELECT 1 {blobs})")
+            wire.send("BEGIN")
+            # Alone: nobody names a blob, or intends an act, while it is decided that nothing does.
+            wire.send(_EXCLUSIVE, self._control_key)
+            gone = wire.send(f"DELETE {blobs}") if some else None
+            workers = wire.send(f"DELETE FROM workers WHERE {rows.OLD_WORKER.format('$1::float8')}", before)
+            wire.send("COMMIT")
+            answers = await wire.flush()
+            return Tidied(answers[gone].count if gone is not None else 0, answers[workers].count)
+
+        return await self._transacted(self._reads, body)
 
     # -- copying -----------------------------------------------------------------------------------------------
 

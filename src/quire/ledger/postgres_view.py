@@ -31,7 +31,12 @@ _BESIDE = Record._fields[_BESIDE_AT:]
 #: Where the end of the log stands in an answer, after id and version.
 _HASH_BESIDE = 2 + _BESIDE.index("log_hash")
 
-STANDING = f"SELECT epoch, sealed, {CLOCK}, {CONTROL} FROM ledger LEFT JOIN controls ON true"
+#: All that was ordered, as one text: it is another one after every order.
+SIGNATURE = (
+    "(SELECT md5(ledger::text || coalesce((SELECT string_agg(controls::text, '|' ORDER BY scope) FROM controls), '')) "
+    "FROM ledger)"
+)
+STANDING = f"SELECT epoch, sealed, {CLOCK}, {SIGNATURE}, {CONTROL} FROM ledger LEFT JOIN controls ON true"
 READ_RECORDS = f"SELECT {RECORD} FROM records WHERE record_id = ANY($1::text[])"
 READ_HELD = f"SELECT {RECORD} FROM records WHERE status = 'RUNNING' AND worker = ANY($1::text[])"
 
@@ -61,6 +66,10 @@ _READ_CHANGES = """
     SELECT DISTINCT ON (events.record_id, events.version) events.record_id, events.version, change_id
     FROM unnest($1::text[], $2::bigint[]) AS asked (record_id, version) JOIN events USING (record_id, version)
     ORDER BY events.record_id, events.version, n
+"""
+_READ_TOLD = """
+    SELECT DISTINCT events.record_id, events.change_id
+    FROM unnest($1::text[], $2::text[]) AS asked (record_id, change_id) JOIN events USING (record_id, change_id)
 """
 _READ_BLOBS = "SELECT hash, text FROM blobs WHERE hash = ANY($1::text[])"
 
@@ -93,6 +102,8 @@ class Want:
     waiting: set[str] = field(default_factory=set)
     signals: set[str] = field(default_factory=set)
     changes: set[tuple[str, int]] = field(default_factory=set)
+    #: Lines of these changes in the logs of these records.
+    told: set[tuple[str, str]] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
 
     def of_slot(self, slot: Slot) -> None:
@@ -112,9 +123,14 @@ class Want:
         self.buckets.update(rate.name for rate in change.rates)
         image = change.image
         if image is None:
+            if not change.receipts:  # lines only: were they told before?
+                self.told.add((change.record_id, change.change_id))
             return
         if change.version == 0:
             self.unborn.add(change.record_id)
+            if change.keep is not None and change.worker is not None:
+                self.of_slot(change.keep)
+                self.quiet.add(change.worker)
             return
         for child in change.children:
             self.records.add(child.record_id)
@@ -163,6 +179,7 @@ _WANTED = {
     "bucket": "buckets",
     "running": "caps",
     "change": "changes",
+    "told": "told",
 }
 
 
@@ -172,6 +189,7 @@ class View:
     def __init__(self) -> None:
         self.epoch = 0
         self.sealed = ""
+        self.signature = ""
         self.now = 0.0
         self.controls: dict[str, Control] = {}
         self.records: dict[str, Record | None] = {}
@@ -184,6 +202,7 @@ class View:
         self.buckets: dict[str, Bucket | None] = {}
         self.counts: dict[tuple[str, str | None], int] = {}
         self.changes: dict[tuple[str, int], str | None] = {}
+        self.lines: dict[tuple[str, str], bool] = {}
         #: RUNNING rows of the workers that were asked for.
         self.held: list[Record] = []
 
@@ -253,6 +272,12 @@ class View:
         except KeyError:
             raise Missing("change", (record_id, version)) from None
 
+    def told(self, record_id: str, change_id: str) -> bool:
+        try:
+            return self.lines[record_id, change_id]
+        except KeyError:
+            raise Missing("told", (record_id, change_id)) from None
+
     def expect(self, want: Want) -> None:
         """What is asked for and not found is not there."""
         for record_id in want.records:
@@ -267,6 +292,7 @@ class View:
             self.buckets.setdefault(name, None)
         for pair in want.changes:
             self.changes.setdefault(pair, None)
+        self.lines |= dict.fromkeys(want.told, False)
         self.counts |= dict.fromkeys(want.caps, 0)
         self.intents_of |= {record_id: [] for record_id in want.intents}
         self.fanins_of |= {parent_id: [] for parent_id in want.fanins}
@@ -274,9 +300,9 @@ class View:
 
     def take_standing(self, answer: Answer, told: float | None) -> None:
         found = answer.rows()
-        self.epoch, self.sealed, now = found[0][:3]
+        self.epoch, self.sealed, now, self.signature = found[0][:4]
         self.now = now if told is None else told
-        self.controls = {row[3]: rows.control_of(row[3:]) for row in found if row[3] is not None}
+        self.controls = {row[4]: rows.control_of(row[4:]) for row in found if row[4] is not None}
 
 
 class Reading:
@@ -314,12 +340,19 @@ class Reading:
         self.ask(_READ_BUCKETS, want.buckets, self.take_buckets)
         self.ask(_READ_RUNNING, {workflow for workflow, _ in want.caps}, self.take_running)
         self._ask_changes(want.changes)
+        self._ask_told(want.told)
 
     def _ask_changes(self, pairs: Iterable[tuple[str, int]]) -> None:
         if listed := sorted(pairs):
             ids, versions = zip(*listed, strict=True)
             place = self.wire.send(_READ_CHANGES, array("text", ids), array("bigint", versions))
             self._asked.append((place, self.take_changes))
+
+    def _ask_told(self, pairs: Iterable[tuple[str, str]]) -> None:
+        if listed := sorted(pairs):
+            ids, changes = zip(*listed, strict=True)
+            place = self.wire.send(_READ_TOLD, array("text", ids), array("text", changes))
+            self._asked.append((place, self.take_told))
 
     async def done(self) -> list[Answer]:
         """Wait for all that was sent and fill the view."""
@@ -428,6 +461,10 @@ class Reading:
             for key in ((workflow, step), (workflow, None)):
                 if key in counts:
                     counts[key] += count
+
+    def take_told(self, answer: Answer) -> None:
+        for record_id, change_id in answer.rows():
+            self.view.lines[record_id, change_id] = True
 
     def take_changes(self, answer: Answer) -> None:
         for record_id, version, change_id in answer.rows():

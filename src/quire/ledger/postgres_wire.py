@@ -61,6 +61,10 @@ class Clash(Exception):
         self.exists = exists
 
 
+class Wrong(Exception):
+    """A statement did not find what it takes for granted, and divided by zero: nothing was written."""
+
+
 class Spoiled(ValueRefused):
     """PostgreSQL cannot keep one of the values; nothing was written."""
 
@@ -71,9 +75,20 @@ _OIDS = {"text": 25, "bigint": 20, "float8": 701, "boolean": 16}
 _HEAD = struct.Struct(">iiIii")
 _LENGTH = struct.Struct(">i").pack
 _NULL = b"\xff\xff\xff\xff"
+_MANY = 1024
+_LENGTHS = [_LENGTH(size) for size in range(_MANY)]
 _NUMBERS = {"bigint": "iq", "float8": "id"}
 _PAIRS = {name: struct.Struct(">" + pair).pack for name, pair in _NUMBERS.items()}
 _TRUE, _FALSE = b"\0\0\0\1\1", b"\0\0\0\1\0"
+
+
+def _element(type_: str, value: Any) -> bytes:
+    if value is None:
+        return _NULL
+    if type_ == "text":
+        text: bytes = value.encode()
+        return _LENGTH(len(text)) + text
+    return _PAIRS[type_](8, value)
 
 
 def array(type_: str, values: Sequence[Any]) -> bytes:
@@ -82,14 +97,19 @@ def array(type_: str, values: Sequence[Any]) -> bytes:
     null = None in values
     head = _HEAD.pack(1, null, _OIDS[type_], count, 1)
     try:
+        if count > 1 and values.count(values[0]) == count and type_ != "boolean":
+            return head + _element(type_, values[0]) * count  # in many columns a batch has one value
         if type_ == "text":
             parts = [head]
+            add = parts.append
             for value in values:
                 if value is None:
-                    parts.append(_NULL)
+                    add(_NULL)
                 else:
                     text = value.encode()
-                    parts += (_LENGTH(len(text)), text)
+                    size = len(text)
+                    add(_LENGTHS[size] if size < _MANY else _LENGTH(size))
+                    add(text)
             return b"".join(parts)
         if type_ == "boolean":
             return head + b"".join([_NULL if value is None else _TRUE if value else _FALSE for value in values])
@@ -283,7 +303,7 @@ class Wire:
                 await self.flush()
             except Lost:
                 return
-            except (Clash, Spoiled, LedgerError):
+            except (Clash, Wrong, Spoiled, LedgerError):
                 continue
 
     async def close(self) -> None:
@@ -303,6 +323,8 @@ class Wire:
         ):
             self._broken = True
             return Lost(text, landed)
+        if state == "22012":
+            return Wrong(text)
         if state in ("40001", "40P01", "23505"):
             return Clash(text, exists=state == "23505")
         if isinstance(error, psycopg.DataError | psycopg.IntegrityError) or state[:2] == "54":

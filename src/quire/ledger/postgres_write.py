@@ -8,6 +8,7 @@ from typing import Any
 
 from quire.ledger import rows
 from quire.ledger.blobs import spilled
+from quire.ledger.postgres_guess import UNCHANGED, WAS, guarded
 from quire.ledger.postgres_view import View
 from quire.ledger.postgres_wire import Wire, array
 from quire.ledger.rules import Draft
@@ -29,18 +30,6 @@ def _types(type_: type[Any]) -> dict[str, str]:
 _STORED = _types(Record) | {"queue": "text", "rank": "float8"}
 _QUEUED = ("queue", "rank")
 _LONG = frozenset(Record._fields[place] for place in rows.LONG[Record])
-
-#: Columns that change together: a batch writes the families of which a column changed in any of its rows, and leaves
-#: the others, among them long data, where they are. Few families, so that there are few statements to prepare.
-_FAMILIES: tuple[tuple[str, ...], ...] = (
-    ("step", "visit", "due_at", "run_until"),
-    ("status", "worker", "run_id"),
-    ("data", "entry"),
-    ("attempt", "losses", "waits", "question", "last_error"),
-    ("result", "counted", "epoch", "fanouts", "ending", "priority", "cancel", "facts", "open_intents"),
-    ("workflow", "parent_id", "generation", "place", "note", "dedupe_key", "started_as", "code_version", "created_at"),
-)
-_EVERY_TIME = ("version", "updated_at", "log_seq", "log_hash")
 
 
 def _unnest(types: dict[str, str]) -> str:
@@ -70,11 +59,18 @@ _ADD_BLOBS = _insert("blobs", {"hash": "text", "text": "text"}, "ON CONFLICT DO 
 
 
 @cache
-def _update(names: tuple[str, ...]) -> str:
-    types = {"record_id": "text"} | {name: _STORED[name] for name in names}
+def _update(names: tuple[str, ...], guess: bool) -> str:
+    types = {"record_id": "text"} | {name: _STORED[name] for name in names} | (WAS if guess else {})
     sets = ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
     columns = ", ".join(map(rows.quoted, types))
-    return f"UPDATE records SET {sets} FROM {_unnest(types)} AS new ({columns}) WHERE records.record_id = new.record_id"
+    update = (
+        f"UPDATE records SET {sets} FROM {_unnest(types)} AS new ({columns}) WHERE records.record_id = new.record_id"
+    )
+    return guarded(f"{update} AND {UNCHANGED}") if guess else update
+
+
+def _id_of(pair: tuple[Record, Record]) -> str:
+    return pair[0].record_id
 
 
 def _queued(records: Sequence[Record]) -> dict[str, Sequence[Any]]:
@@ -152,12 +148,13 @@ class Restorer(_Rows):
 
 
 class Writer(_Rows):
-    """Sends what a draft decided, in parts if need be."""
+    """Sends what a draft decided, in parts if need be; with ``guess`` over rows that were not locked."""
 
-    def __init__(self, wire: Wire, view: View, draft: Draft, limit: int) -> None:
+    def __init__(self, wire: Wire, view: View, draft: Draft, limit: int, *, guess: bool = False) -> None:
         super().__init__(wire, limit)
         self.view = view
         self.draft = draft
+        self.guess = guess
         self._sent: dict[str, Record] = {}
         self._events = 0
 
@@ -170,6 +167,8 @@ class Writer(_Rows):
                 pairs.append((before or self.view.records[record_id] or after, after))
                 self._sent[record_id] = after
         if pairs:
+            if self.guess:  # rows that are not locked yet are locked in the order that all verbs keep
+                pairs.sort(key=_id_of)
             self._update(pairs)
         lines = self.draft.events[self._events :]
         if lines:
@@ -201,8 +200,8 @@ class Writer(_Rows):
         after: dict[str, Sequence[Any]] = dict(
             zip(Record._fields, zip(*[row for _, row in pairs], strict=True), strict=True)
         )
-        names = list(_EVERY_TIME)
-        for family in _FAMILIES:
+        names = list(rows.EVERY_TIME)
+        for family in rows.FAMILIES:
             if any(before[name] != after[name] for name in family):
                 names += family
         if "status" in names or not CLAIMABLE.isdisjoint(after["status"]):
@@ -214,7 +213,10 @@ class Writer(_Rows):
             if name in _LONG:
                 column = self._shortened(column, before[name])
             arrays.append(array(_STORED[name], column))
-        self.wire.send(_update(tuple(names)), *arrays)
+        if self.guess:
+            was = (before["version"], before["log_hash"], before["facts"])
+            arrays += map(array, WAS.values(), was)
+        self.wire.send(_update(tuple(names), self.guess), *arrays)
 
     def _add_or_put(self, type_: Any, changed: dict[str, Any], new: set[str]) -> None:
         """Rows that were not there are inserted and nothing else, so that one made elsewhere meanwhile is not lost."""

@@ -32,6 +32,19 @@ LONG: dict[type[Any], tuple[int, ...]] = {
     Event: (Event._fields.index("body"),),
 }
 
+#: Columns of a record that change together: a store writes the families of which a column changed, and leaves the
+#: others, among them long data and what indexes look at, where they are. Few, so that there are few statements.
+FAMILIES: tuple[tuple[str, ...], ...] = (
+    ("step", "visit", "due_at", "run_until"),
+    ("status", "worker", "run_id"),
+    ("data", "entry"),
+    ("attempt", "losses", "waits", "question", "last_error"),
+    ("result", "counted", "epoch", "fanouts", "ending", "priority", "cancel", "facts", "open_intents"),
+    ("workflow", "parent_id", "generation", "place", "note", "dedupe_key", "started_as", "code_version", "created_at"),
+)
+#: These change with every change.
+EVERY_TIME = ("version", "updated_at", "log_seq", "log_hash")
+
 _STATUS = {status.value: status for status in Status}
 _STATUS_AT = Record._fields.index("status")
 _COUNTED_AT = Record._fields.index("counted")
@@ -91,6 +104,24 @@ def row_of(type_: type[Any], row: Sequence[Any]) -> Any:
     """A row of this type from its columns."""
     turn = _TURNED.get(type_)
     return type_._make(row) if turn is None else turn(row)
+
+
+def unnamed_blobs() -> str:
+    """SQL: a blob that no row names. It looks at every row, so whoever asks looks first whether there are blobs."""
+    named = [
+        f"SELECT {quoted(column)} FROM {TABLES[type_][0]} WHERE substr({quoted(column)}, 1, 1) = '@'"
+        for type_, places in LONG.items()
+        for column in (type_._fields[place] for place in places)
+    ]
+    return f"hash NOT IN ({' UNION '.join(named)})"
+
+
+#: SQL: a worker that was closed long ago and that nothing waits for.
+OLD_WORKER = (
+    "closed IS NOT NULL AND expires_at < {} "
+    "AND worker_id NOT IN (SELECT worker FROM receipts WHERE stage = 'intended') "
+    "AND worker_id NOT IN (SELECT worker FROM records WHERE status = 'RUNNING')"
+)
 
 
 def references(rows: Iterable[Any], type_: type[Any]) -> set[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from quire.errors import WorkerClosed
+from quire.errors import Moved, WorkerClosed
 from quire.machine import transition
 from quire.model.change import (
     Applied,
@@ -32,7 +32,7 @@ from quire.model.change import (
 from quire.model.codec import dump, parse
 from quire.model.event import Event, Line, chained
 from quire.model.receipt import Kind, Receipt, Stage
-from quire.model.record import ENDED, UNDO, Record, Status, beside
+from quire.model.record import ENDED, UNDO, Record, Status, beside, changed
 from quire.model.side import EVERYWHERE, Bucket, Control, Fanin, Signal, Worker
 from quire.model.wait import On, Wait, dump_waits, load_waits
 
@@ -48,6 +48,8 @@ _STAGES = frozenset(
 
 #: Where a record keeps the length of its log; the hash of the last line follows.
 _LOG_AT = Record._fields.index("log_seq")
+
+_made = tuple.__new__
 
 #: A lease that ran out is honoured this much longer by others than by its worker (protocol 8).
 GRACE = 0.1
@@ -91,6 +93,10 @@ class View(Protocol):
 
     def change_at(self, record_id: str, version: int) -> str | None:
         """The id of the change that made this version."""
+        ...
+
+    def told(self, record_id: str, change_id: str) -> bool:
+        """Whether the record's log has a line of this change."""
         ...
 
 
@@ -178,23 +184,11 @@ class Draft:
         for line in lines:
             n += 1
             hash_ = chained(hash_, after.record_id, n, after.version, at, line.kind, line.body)
-            self.events.append(
-                Event(
-                    0,
-                    after.record_id,
-                    n,
-                    after.version,
-                    at,
-                    line.kind,
-                    line.body,
-                    after.run_id,
-                    change_id,
-                    hash_,
-                )
-            )
+            event = (0, after.record_id, n, after.version, at, line.kind, line.body, after.run_id, change_id, hash_)
+            self.events.append(_made(Event, event))
         if n != after.log_seq:
             # As ``_replace`` does, in a fifth of its time: every line of every record comes by here.
-            after = Record._make((*after[:_LOG_AT], n, hash_, *after[_LOG_AT + 2 :]))
+            after = _made(Record, (*after[:_LOG_AT], n, hash_, *after[_LOG_AT + 2 :]))
         if before is None or before.version != after.version:
             self._made[after.record_id, after.version] = change_id
         if before is None:
@@ -209,8 +203,9 @@ class Draft:
         return after
 
     def _count(self, record: Record, by: int) -> None:
-        for key in ((record.workflow, record.step), (record.workflow, None)):
-            self._running[key] = self._running.get(key, 0) + by
+        running, workflow = self._running, record.workflow
+        running[workflow, record.step] = running.get((workflow, record.step), 0) + by
+        running[workflow, None] = running.get((workflow, None), 0) + by
 
     # -- changes -----------------------------------------------------------------------------------------------
 
@@ -221,7 +216,7 @@ class Draft:
         if change.receipts and current is not None:
             current, landed = self._completed(change, current)
         if self.view.sealed and not (landed and change.image is None):
-            return Refused("sealed", f"this ledger is sealed; its records are at {self.view.sealed}")
+            return Refused("sealed", _sealed_text(self.view.sealed))
         if change.image is None:
             return self._facts(change, current, landed)
         if change.version == 0:
@@ -266,15 +261,17 @@ class Draft:
     def _facts(self, change: Change, current: Record | None, landed: bool) -> Verdict:
         if current is None:
             return Conflict(None, self.now)
+        if not change.receipts and self._told(change):
+            return Applied(current, self.now, again=True)
         if change.cancel is not None:
             return self._cancel_asked(change, current)
         if change.priority is not None:
-            line = Line("prioritised", dump({"priority": change.priority}))
+            line = Line("prioritised", dump({"priority": change.priority} | ({"by": change.by} if change.by else {})))
             row = current._replace(priority=change.priority)
             return Applied(self._put(current, row, [line], change.change_id), self.now)
         rest = [r for r in change.receipts if r.kind not in (Kind.ONCE, Kind.UNDO) or r.stage is Stage.INTENDED]
         if not rest and not change.lines:
-            return Applied(current, self.now) if landed else Conflict(current, self.now)
+            return Applied(current, self.now, stop=self._stops(current)) if landed else Conflict(current, self.now)
         held = current.version == change.version and current.worker == change.worker
         if not held or current.status is not Status.RUNNING:
             return Conflict(current, self.now)
@@ -291,7 +288,18 @@ class Draft:
             row = refused
         if row is not current and row.losses:
             row = row._replace(losses=0)  # it gets on: whatever killed its workers, this step is no trap for them
-        return Applied(self._put(current, row, lines, change.change_id), self.now, again)
+        return Applied(self._put(current, row, lines, change.change_id), self.now, again, self._stops(row))
+
+    def _told(self, change: Change) -> bool:
+        """The lines of this very change came before."""
+        own = any(event.change_id == change.change_id for event in self.events)
+        return own or self.view.told(change.record_id, change.change_id)
+
+    def _stops(self, row: Record) -> bool:
+        """The record's holder is to end its pass: told with every verdict, so that it need not wait for its beat."""
+        if row.status is not Status.RUNNING or row.step == UNDO:
+            return False
+        return row.cancel is not None or self.halted(row.workflow) is not None or self.outdated(row)
 
     def _known(self, receipt: Receipt) -> bool:
         """This very receipt came before. The place in a loop is kept under one key and written anew."""
@@ -358,8 +366,21 @@ class Draft:
         if (control := self.halted(image.workflow)) is not None:
             return Refused("halted", _halted_text(image.workflow, control))
         due_at = image.due_at if image.due_at is None else max(image.due_at, self.now)
-        row = image._replace(epoch=self.epoch, created_at=self.now, updated_at=self.now, due_at=due_at)
-        return Applied(self._put(None, row, change.lines, change.change_id), self.now)
+        fields = {"epoch": self.epoch, "created_at": self.now, "updated_at": self.now, "due_at": due_at}
+        woke = self.woke
+        row = self._put(None, changed(image, fields), change.lines, change.change_id)
+        if change.keep is not None and change.worker is not None and self._begins(change.keep, change.worker, row):
+            claim = Claim(change.change_id, change.worker, (change.keep,), 1)
+            [row] = self.claim(claim, change.keep, [row])
+            self.woke = woke
+        return Applied(row, self.now)
+
+    def _begins(self, slot: Slot, worker_id: str, row: Record) -> bool:
+        """A new record may begin under the worker that starts it: that is a claim, with all its checks, or none."""
+        worker = self.workers.get(worker_id) or self.view.worker(worker_id)
+        open_ = worker is not None and worker.closed is None
+        due = row.status is Status.PENDING and row.due_at is not None and row.due_at <= self.now
+        return open_ and due and row.step == slot.step and self.allowance(slot) > 0
 
     def _moved(self, change: Change, current: Record | None) -> Verdict:
         image = change.image
@@ -370,7 +391,7 @@ class Draft:
             if self._version_made_by(change) == change.change_id:
                 return Applied(current, self.now, again=True)
             return Conflict(current, self.now)
-        if any(receipt.open for receipt in change.receipts):
+        if change.receipts and any(receipt.open for receipt in change.receipts):
             return Refused("intent", "an intent is committed before its act, by a change of its own")
         held = current.status is Status.RUNNING
         if held and change.worker != current.worker:
@@ -387,13 +408,18 @@ class Draft:
             for child in change.children:
                 if self.record(child.record_id) is not None:
                     return Refused("exists", f"a child {child.record_id!r} cannot start: a record of that id exists")
-        if current.ended and not image.ended and (refused := self._uncount(current)) is not None:
-            return refused
-        if current.ended and not image.ended:
-            image = image._replace(counted=False)
-        if image.visit != current.visit and image.facts:
+        if not held and current.ended and not image.ended:
+            refused = self._uncount(current)
+            if refused is None:
+                image = image._replace(counted=False)
+            elif image.step != UNDO:  # what it did may be undone whatever its parent made of it
+                return refused
+        elif not held and current.ended and current.status is not image.status:
+            self._recount(current, image)
+        if image.facts and image.visit != current.visit:
             image = image._replace(facts=0)
-        image = self._answers(change, image, lines)
+        if change.receipts:
+            image = self._answers(change, image, lines)
         if as_asked:
             self._born(change, image)
             image = self._already(image, lines)
@@ -560,21 +586,36 @@ class Draft:
                 self._put(parent, go.image, go.lines, change_id)
                 return
 
+    def _awaited(self, child: Record) -> Fanin | None:
+        """The fan-in of an ended child whose parent still waits for it."""
+        if child.parent_id is None or child.generation is None:
+            return None
+        fanin = self.fanin(child.parent_id, child.generation)
+        parent = self.record(child.parent_id)
+        if fanin is None or fanin.abandoned or parent is None:
+            return None
+        if parent.status not in (Status.WAITING, Status.NEEDS_APPROVAL):
+            return None
+        waits = load_waits(parent.waits)
+        return fanin if any(w.on is On.CHILDREN and w.generation == child.generation for w in waits) else None
+
+    def _recount(self, child: Record, image: Record) -> None:
+        """An ended child was moved by hand to another end: it is counted, but it may have failed no longer."""
+        if child.counted and (fanin := self._awaited(child)) is not None:
+            failed = fanin.failed + (image.status is not Status.DONE) - (child.status is not Status.DONE)
+            self.fanins[fanin.parent_id, fanin.generation] = fanin._replace(failed=failed)
+
     def _uncount(self, child: Record) -> Refused | None:
         """An ended child that goes on again counts again, while its parent still waits for it."""
         if not child.counted or child.parent_id is None or child.generation is None:
             return None
-        fanin = self.fanin(child.parent_id, child.generation)
-        parent = self.record(child.parent_id)
-        waits = load_waits(parent.waits) if parent is not None else ()
-        if (
-            fanin is None
-            or fanin.abandoned
-            or parent is None
-            or parent.status not in (Status.WAITING, Status.NEEDS_APPROVAL)
-            or not any(wait.on is On.CHILDREN and wait.generation == child.generation for wait in waits)
-        ):
-            return Refused("parent", f"{child.record_id!r} cannot go on again: its parent has gone on without it")
+        fanin = self._awaited(child)
+        if fanin is None:
+            return Refused(
+                "parent",
+                f"{child.record_id!r} cannot go on again: its parent has gone on without it; retry the parent, which "
+                f"does its failed children again (quire retry {child.parent_id})",
+            )
         self.fanins[fanin.parent_id, fanin.generation] = fanin._replace(
             left=fanin.left + 1,
             failed=fanin.failed - (child.status is not Status.DONE),
@@ -635,7 +676,7 @@ class Draft:
     def send(self, sent: Send) -> Verdict:
         """A signal comes: the wait of that name takes it, or it is kept until there is one."""
         if self.view.sealed:
-            return Refused("sealed", f"this ledger is sealed; its records are at {self.view.sealed}")
+            return Refused("sealed", _sealed_text(self.view.sealed))
         row = self.record(sent.record_id)
         if row is None:
             return Conflict(None, self.now)
@@ -645,7 +686,8 @@ class Draft:
             return Refused("ended", f"{sent.record_id!r} takes no signals: it is {row.status}")
         if (control := self.halted(row.workflow)) is not None or self.outdated(row):
             return Refused("halted", _halted_text(row.workflow, control))
-        line = Line("signalled", dump({"signal": sent.name, "id": sent.signal_id}))
+        told = {"signal": sent.name, "id": sent.signal_id} | ({"by": sent.by} if sent.by else {})
+        line = Line("signalled", dump(told))
         row = self._put(row, row, [line], sent.signal_id)
         signal = Signal(sent.signal_id, sent.record_id, sent.name, sent.value, self.now, row.log_seq, None)
         self.signals[signal.signal_id] = signal
@@ -694,9 +736,9 @@ class Draft:
 
     def claim(self, claim: Claim, slot: Slot, due: Iterable[Record]) -> list[Record]:
         """These due records, already within the allowance, become the worker's."""
+        self.open_to_work()
         worker = self.workers.get(claim.worker) or self.view.worker(claim.worker)
-        if worker is not None and worker.closed is not None:
-            raise WorkerClosed(f"worker {claim.worker} was closed: {worker.closed}")
+        may_claim(claim, known=worker is not None, closed=worker.closed if worker is not None else None)
         taken = []
         for record in due:
             if self.outdated(record) or self._free(slot) < 1:
@@ -708,10 +750,16 @@ class Draft:
                 self._take_token(slot.rate)
         return taken
 
+    def open_to_work(self) -> None:
+        """A sealed ledger has no workers: whoever claims or beats is told where its records went (protocol 25)."""
+        if self.view.sealed:
+            raise Moved(_sealed_text(self.view.sealed))
+
     # -- workers -----------------------------------------------------------------------------------------------
 
     def beat(self, worker: Worker, holding: Holding, held: Sequence[Record]) -> Beaten | None:
         """Renew the lease and agree on what the worker holds; None: it was closed. ``held``: its RUNNING rows."""
+        self.open_to_work()
         known = self.workers.get(worker.worker_id) or self.view.worker(worker.worker_id)
         if known is not None and known.closed is not None:
             return None
@@ -732,9 +780,9 @@ class Draft:
         return Beaten(self.now, lost, tuple(cancelled), controls)
 
     def farewell(self, worker_id: str, held: Iterable[Record]) -> None:
-        """The worker ends of its own will: what it still holds goes back unharmed."""
+        """The worker ends of its own will: what it still holds goes back unharmed. Not where the ledger is sealed."""
         known = self.workers.get(worker_id) or self.view.worker(worker_id)
-        if known is None or known.closed is not None:
+        if known is None or known.closed is not None or self.view.sealed:
             return
         self.workers[worker_id] = known._replace(closed="farewell")
         for row in held:
@@ -810,6 +858,7 @@ class Draft:
         if order.word == "halt":
             self.epoch += 1
             told = told._replace(halted=True, floor=self.epoch)
+            self.woke = True  # workers that wait for work hear of it, and end what they run
         elif order.word == "pause":
             told = told._replace(paused=True)
         elif order.word == "resume":
@@ -831,8 +880,8 @@ class Draft:
         return True
 
     def sweep_abandoned(self, row: Record, fanin: Fanin) -> bool:
-        """A child whose parent went on without it is cancelled."""
-        if row.ended or not fanin.abandoned or self.view.sealed:
+        """A child whose parent went on without it is cancelled; one that undoes what it did does so to the end."""
+        if row.ended or not fanin.abandoned or row.step == UNDO or self.view.sealed:
             return False
         reason = "its parent went on without it"
         if row.status is Status.RUNNING:
@@ -865,6 +914,18 @@ def _of_claim(record: Record, claim_id: str) -> bool:
 def claimed_by(claim: Claim, held: Iterable[Record]) -> list[Record]:
     """Of the records that the worker holds, those that this very claim took before."""
     return [record for record in held if _of_claim(record, claim.claim_id)]
+
+
+def may_claim(claim: Claim, *, known: bool, closed: str | None) -> None:
+    """A worker is known by its first beat, and claims until it is closed (protocol 7, 8). Anybody may look."""
+    if not known and claim.limit > 0:
+        raise WorkerClosed(f"no worker {claim.worker} is known here: a worker beats before it claims")
+    if closed is not None:
+        raise WorkerClosed(f"worker {claim.worker} was closed: {closed}")
+
+
+def _sealed_text(where: str) -> str:
+    return f"this ledger is sealed; its records are at {where}"
 
 
 def _met(fanin: Fanin) -> bool:

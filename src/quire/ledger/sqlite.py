@@ -3,6 +3,9 @@
 WAL with ``synchronous=FULL``: an acknowledged commit survives a power cut. Writers take ``BEGIN IMMEDIATE`` and wait
 for each other, so nobody sees "database is locked". A whole transaction is one hop to the writing thread; beats have a
 connection and a thread of their own and never wait behind a batch, and so do reads.
+
+A lease is taken and compared on the clock of the boot (``leases``), so that a step of the wall clock closes no
+live worker and keeps no dead one; only after a reboot the wall clock decides (protocol 8).
 """
 
 from __future__ import annotations
@@ -11,16 +14,18 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from quire.clock import SYSTEM, Clock
+from quire.clock import SYSTEM, Clock, boot_id
 from quire.errors import LedgerError, LedgerUnavailable, WorkerClosed
 from quire.ledger import rows
-from quire.ledger.base import Ledger, Recovered, Row, Traits
+from quire.ledger.base import Ledger, Recovered, Row, Tidied, Traits
 from quire.ledger.blobs import resolved
 from quire.ledger.queries import migrations, query_sql, seen_status
 from quire.ledger.rules import GRACE, Draft, as_seen, claimed_by
@@ -48,6 +53,8 @@ T = TypeVar("T")
 APPLICATION_ID = 0x51756972
 #: Writers wait this long for each other before they give up.
 PATIENCE_SECONDS = 60.0
+#: Images kept of records that run here.
+MOST_IMAGES = 20_000
 #: How often an idle worker looks whether another process has written.
 GLANCE_SECONDS = 0.1
 
@@ -60,6 +67,7 @@ _CLAIMABLE = "status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') AND due_at IS N
 _RECORD = rows.columns(Record)
 _RECEIPT = rows.columns(Receipt)
 _OPEN_WORKERS = f"SELECT {rows.columns(Worker)} FROM workers WHERE closed IS NULL"
+_PUT_LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)"
 
 
 def _upsert(type_: type[Any], extra: str = "") -> str:
@@ -74,14 +82,26 @@ def _upsert(type_: type[Any], extra: str = "") -> str:
 
 _PUT = {type_: _upsert(type_) for type_ in (Receipt, Signal, Fanin, Worker, Control, Bucket)}
 _PUT_RECORD = _upsert(Record, "rank")
+_FAMILY_OF = [itemgetter(*map(Record._fields.index, family)) for family in rows.FAMILIES]
 _PUT_EVENT = f"INSERT INTO events ({', '.join(Event._fields[1:])}) VALUES ({', '.join('?' * (len(Event._fields) - 1))})"
+
+
+@cache
+def _update(families: tuple[bool, ...]) -> tuple[str, Callable[[Record], tuple[Any, ...]]]:
+    """The statement that writes these families of a record, and what it takes of the record before its rank and id."""
+    written = [family for family, changed in zip(rows.FAMILIES, families, strict=True) if changed]
+    names = [*rows.EVERY_TIME, *(name for family in written for name in family)]
+    sets = ", ".join(f"{rows.quoted(name)} = ?" for name in (*names, "rank"))
+    return f"UPDATE records SET {sets} WHERE record_id = ?", itemgetter(*map(Record._fields.index, names))
 
 
 class _View:
     """The rows of one transaction, read as they are asked for. Implements ``rules.View``."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, images: Mapping[str, Record] | None = None) -> None:
         self.db = db
+        #: Records that are as this process left them.
+        self.images = images or {}
         self.epoch, self.sealed = db.execute("SELECT epoch, sealed FROM ledger").fetchone()
         self.controls = {
             row[0]: rows.control_of(row) for row in db.execute(f"SELECT {rows.columns(Control)} FROM controls")
@@ -96,9 +116,20 @@ class _View:
         record: Record = rows.with_blobs(rows.record_of(row), Record, self.blob)
         return record
 
+    def read(self, row: Sequence[Any]) -> Record:
+        """A record that is likely to change."""
+        record = self._records[row[0]] = self.record_of(row)
+        return record
+
     def prefetch(self, record_ids: Iterable[str]) -> None:
         """Read many records by one statement."""
-        ids = list(record_ids)
+        images = self.images
+        ids = []
+        for record_id in record_ids:
+            if record_id in images:
+                self._records[record_id] = images[record_id]
+            else:
+                ids.append(record_id)
         for start in range(0, len(ids), 500):
             part = ids[start : start + 500]
             self._records |= dict.fromkeys(part)
@@ -110,6 +141,10 @@ class _View:
         if record_id not in self._records:
             self.prefetch([record_id])
         return self._records[record_id]
+
+    def known(self, record_id: str) -> Record | None:
+        """The record before this transaction, if it was read as one that may change."""
+        return self._records.get(record_id)
 
     def receipt_of(self, row: Sequence[Any]) -> Receipt:
         receipt: Receipt = rows.with_blobs(rows.receipt_of(row), Receipt, self.blob)
@@ -177,9 +212,38 @@ class _View:
         ).fetchone()
         return None if row is None else str(row[0])
 
+    def told(self, record_id: str, change_id: str) -> bool:
+        sql = "SELECT 1 FROM events WHERE record_id = ? AND change_id = ? LIMIT 1"
+        return self.db.execute(sql, (record_id, change_id)).fetchone() is not None
+
     def held_by(self, worker_id: str) -> list[Record]:
         sql = f"SELECT {_RECORD} FROM records WHERE status = 'RUNNING' AND worker = ?"
         return [self.record_of(row) for row in self.db.execute(sql, (worker_id,))]
+
+
+class _Images:
+    """Records that run, as one connection left them: they need not be read again while no other has written."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Record] = {}
+        self.doubtful = False
+        self._version = -1
+
+    def check(self, db: sqlite3.Connection) -> None:
+        """Forget what another connection may have changed; asked within the transaction."""
+        (version,) = db.execute("PRAGMA data_version").fetchone()
+        if self.doubtful or version != self._version or len(self.kept) > MOST_IMAGES:
+            self.kept.clear()
+        self._version, self.doubtful = version, False
+
+    def keep(self, records: Iterable[Record]) -> None:
+        """The commit of these has landed."""
+        self.doubtful = False
+        for record in records:
+            if record.status is Status.RUNNING:
+                self.kept[record.record_id] = record
+            else:
+                self.kept.pop(record.record_id, None)
 
 
 class SqliteLedger(Ledger):
@@ -193,8 +257,10 @@ class SqliteLedger(Ledger):
         self.clock = clock
         self._threads = {name: ThreadPoolExecutor(1, f"quire-{name}") for name in ("write", "beat", "read")}
         self._connections: dict[str, sqlite3.Connection] = {}
+        self._images = {name: _Images() for name in self._threads}
         self._work = asyncio.Event()
         self._seen_version = -1
+        self._boot_id = boot_id()
 
     # -- connections -------------------------------------------------------------------------------------------
 
@@ -281,24 +347,27 @@ class SqliteLedger(Ledger):
         """One transaction: look, decide, write, commit."""
 
         def work(db: sqlite3.Connection) -> tuple[T, bool]:
+            images = self._images[thread]
             with _transaction(db):
-                view = _View(db)
+                images.check(db)
+                view = _View(db, images.kept)
                 draft = Draft(view, self.clock.now())
                 answer = decide(draft, view)
-                self._write(db, draft)
-                return answer, draft.woke
+                self._write(db, view, draft)
+                images.doubtful = True  # until the commit has landed
+            images.keep(draft.records.values())
+            return answer, draft.woke
 
         answer, woke = await self._in(thread, work)
         if woke:
             self._work.set()
         return answer
 
-    def _write(self, db: sqlite3.Connection, draft: Draft) -> None:
+    def _write(self, db: sqlite3.Connection, view: _View, draft: Draft) -> None:
         limit = self.traits.inline_bytes
         blobs: dict[str, str] = {}
         if draft.records:
-            put = [(*rows.shortened(record, Record, limit, blobs), record.rank) for record in draft.records.values()]
-            db.executemany(_PUT_RECORD, put)
+            self._write_records(db, view, draft, blobs)
         if draft.events:
             lines = [rows.shortened(event, Event, limit, blobs)[1:] for event in draft.events]
             db.executemany(_PUT_EVENT, lines)
@@ -316,6 +385,22 @@ class SqliteLedger(Ledger):
             db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
         if draft.epoch != draft.view.epoch:
             db.execute("UPDATE ledger SET epoch = ?", (draft.epoch,))
+
+    def _write_records(self, db: sqlite3.Connection, view: _View, draft: Draft, blobs: dict[str, str]) -> None:
+        new: list[tuple[Any, ...]] = []
+        known: dict[tuple[bool, ...], list[tuple[Any, ...]]] = {}
+        for record_id, record in draft.records.items():
+            row = rows.shortened(record, Record, self.traits.inline_bytes, blobs)
+            before = None if draft.is_new(record_id) else view.known(record_id)
+            if before is None:
+                new.append((*row, record.rank))
+            else:
+                families = tuple([family(before) != family(record) for family in _FAMILY_OF])
+                known.setdefault(families, []).append((*_update(families)[1](row), record.rank, record_id))
+        if new:
+            db.executemany(_PUT_RECORD, new)
+        for families, values in known.items():
+            db.executemany(_update(families)[0], values)
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
         def decide(draft: Draft, view: _View) -> list[Verdict]:
@@ -344,7 +429,7 @@ class SqliteLedger(Ledger):
                 )
                 args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), room + 1)
                 found = view.db.execute(sql, args).fetchall()
-                due = [view.record_of(row) for row in found]
+                due = [view.read(row) for row in found]
                 taken += draft.claim(claim, slot, due[:room])
                 left += [record.priority for record in due[room:]]
                 if len(found) <= room:
@@ -355,7 +440,7 @@ class SqliteLedger(Ledger):
                     ).fetchone()
                     if moment is not None and (next_due is None or moment[0] < next_due):
                         next_due = moment[0]
-            return Claimed(tuple(taken), draft.now, next_due, max(left, default=None))
+            return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
         return await self._decided(decide)
 
@@ -364,6 +449,8 @@ class SqliteLedger(Ledger):
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
         def decide(draft: Draft, view: _View) -> Beaten | None:
+            ends_at = self.clock.boottime() + worker.lease_seconds
+            view.db.execute(_PUT_LEASE, (worker.worker_id, self._boot_id, ends_at))
             return draft.beat(worker, holding, view.held_by(worker.worker_id))
 
         beaten = await self._decided(decide, "beat")
@@ -382,10 +469,16 @@ class SqliteLedger(Ledger):
         def decide(draft: Draft, view: _View) -> Recovered:
             db = view.db
             workers = [Worker._make(row) for row in db.execute(_OPEN_WORKERS)]
-            gone = [worker for worker in workers if worker.worker_id in dead or draft.expired(worker)]
-            freed = sum(
-                draft.close(worker, view.held_by(worker.worker_id), dead=worker.worker_id in dead) for worker in gone
-            )
+            leases = dict(db.execute("SELECT worker_id, ends_at FROM leases WHERE boot_id = ?", (self._boot_id,)))
+            passed = draft.now - self.clock.boottime()  # what the boot's clock says, in the terms of the wall clock
+            freed, gone = 0, set[str]()
+            for worker in workers:
+                if (ends_at := leases.get(worker.worker_id)) is not None:
+                    worker = worker._replace(expires_at=ends_at + passed)
+                if worker.worker_id in dead or draft.expired(worker):
+                    held = view.held_by(worker.worker_id)
+                    freed += draft.close(worker, held, dead=worker.worker_id in dead)
+                    gone.add(worker.worker_id)
             late = f"SELECT {_RECORD} FROM records WHERE status = 'RUNNING' AND run_until < ?"
             for row in db.execute(late, (draft.now,)).fetchall():
                 record = view.record_of(row)
@@ -402,7 +495,7 @@ class SqliteLedger(Ledger):
                     record = view.record_of(row)
                     swept += draft.sweep_halted(draft.record(record.record_id) or record)
             swept += self._sweep_abandoned(draft, view, limit)
-            alive = tuple(worker for worker in workers if worker not in gone)
+            alive = tuple(worker for worker in workers if worker.worker_id not in gone)
             return Recovered(len(gone), freed, swept, swept >= limit, alive)
 
         return await self._decided(decide)
@@ -430,13 +523,15 @@ class SqliteLedger(Ledger):
         now = self.clock.now()
         (found,) = db.execute(
             f"""SELECT EXISTS (SELECT 1 FROM workers
-                               WHERE closed IS NULL AND expires_at + {GRACE} * lease_seconds < :now)
+                               LEFT JOIN leases ON leases.worker_id = workers.worker_id AND leases.boot_id = :boot
+                               WHERE closed IS NULL AND CASE WHEN ends_at IS NULL THEN expires_at - :now
+                                   ELSE ends_at - :boottime END + {GRACE} * lease_seconds < 0)
                 OR EXISTS (SELECT 1 FROM records WHERE status = 'RUNNING' AND run_until < :now)
                 OR EXISTS (SELECT 1 FROM fanins WHERE abandoned AND "left" > 0)
                 OR EXISTS (SELECT 1 FROM controls JOIN records ON scope IN ('*', workflow)
                            WHERE floor > epoch AND status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL')
                              AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0))""",
-            {"now": now},
+            {"now": now, "boot": self._boot_id, "boottime": self.clock.boottime()},
         ).fetchone()
         return bool(found), tuple(Worker._make(row) for row in db.execute(_OPEN_WORKERS))
 
@@ -507,6 +602,19 @@ class SqliteLedger(Ledger):
 
         return await self._read(look)
 
+    async def logs(self, record_ids: Sequence[str]) -> dict[str, list[Event]]:
+        def look(view: _View) -> dict[str, list[Event]]:
+            found: dict[str, list[Event]] = {record_id: [] for record_id in record_ids}
+            for start in range(0, len(record_ids), 500):
+                part = record_ids[start : start + 500]
+                marks = ",".join("?" * len(part))
+                sql = f"SELECT {rows.columns(Event)} FROM events WHERE record_id IN ({marks}) ORDER BY record_id, n"
+                for row in view.db.execute(sql, part):
+                    found[row[1]].append(rows.with_blobs(Event._make(row), Event, view.blob))
+            return found
+
+        return await self._read(look)
+
     async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:
         def look(view: _View) -> list[Receipt]:
             found: list[Receipt] = []
@@ -562,6 +670,21 @@ class SqliteLedger(Ledger):
             with _transaction(db):
                 sql = "DELETE FROM events WHERE seq = ? AND hash = ?"
                 return db.executemany(sql, [(event.seq, event.hash) for event in events]).rowcount
+
+        return await self._in("write", work)
+
+    async def tidy(self, before: float) -> Tidied:
+        def work(db: sqlite3.Connection) -> Tidied:
+            blobs = f"FROM blobs WHERE {rows.unnamed_blobs()}"
+            # Looked for without the write lock first: mostly there are none.
+            some = db.execute(f"SELECT EXISTS (SELECT 1 FROM blobs) AND EXISTS (SELECT 1 {blobs})").fetchone()[0]
+            with _transaction(db):
+                gone = db.execute(f"DELETE {blobs}").rowcount if some else 0
+                old = f"SELECT worker_id FROM workers WHERE {rows.OLD_WORKER.format('?')}"
+                workers = db.execute(old, (before,)).fetchall()
+                for table in ("leases", "workers"):
+                    db.executemany(f"DELETE FROM {table} WHERE worker_id = ?", workers)
+            return Tidied(gone, len(workers))
 
         return await self._in("write", work)
 

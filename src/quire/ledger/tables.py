@@ -81,6 +81,9 @@ class Tables:
         made = (event.change_id for event in self._events_of.get(record_id, ()) if event.version == version)
         return next(made, None)  # later lines of the version are facts
 
+    def told(self, record_id: str, change_id: str) -> bool:
+        return any(event.change_id == change_id for event in self._events_of.get(record_id, ()))
+
     # -- writing -----------------------------------------------------------------------------------------------
 
     def apply(self, draft: Draft) -> list[Event]:

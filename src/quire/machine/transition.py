@@ -33,7 +33,7 @@ from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tr
 from quire.model.change import Slot
 from quire.model.codec import dump, parse
 from quire.model.event import Line
-from quire.model.record import UNDO, Record, Status
+from quire.model.record import UNDO, Record, Status, changed
 from quire.model.wait import On, Wait, dump_waits, earliest, load_waits
 
 #: A record whose worker was lost this often on one step is an ERROR: the step seems to kill its workers (protocol 23).
@@ -48,8 +48,9 @@ class Move(NamedTuple):
 
 
 def _moved(record: Record, now: float, kind: str, told: dict[str, Any], /, **fields: Any) -> Move:
-    image = record._replace(version=record.version + 1, updated_at=now, **fields)
-    return Move(image, (Line(kind, dump(told)),))
+    fields["version"] = record.version + 1
+    fields["updated_at"] = now
+    return Move(changed(record, fields), (Line(kind, dump(told)),))
 
 
 def _entered(record: Record, step: str, data: str) -> dict[str, Any]:
@@ -79,20 +80,18 @@ def start(record: Record, now: float, by: str = "") -> Move:
 def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = None) -> Move:
     """Turn the outcome of a pass into the record's next image. ``keep`` asks to stay for the next step."""
     match outcome:
-        case Next(step=step, data=data, ends=True):
-            fields = _entered(record, step, data) | _AT_REST
-            return _moved(record, now, "done", {"from": record.step, "to": step}, status=Status.DONE, **fields)
-        case Next(step=step, data=data, rests=True):
-            waits = dump_waits([Wait(On.REST, name=step)])
-            fields = _entered(record, step, data) | _AT_REST | {"waits": waits}
-            return _moved(record, now, "moved", {"from": record.step, "to": step}, status=Status.WAITING, **fields)
         case Next(step=step, data=data):
             fields = _entered(record, step, data)
-            if keep is not None:
+            if outcome.ends:
+                fields |= _AT_REST | {"status": Status.DONE}
+            elif outcome.rests:
+                fields |= _AT_REST | {"status": Status.WAITING, "waits": dump_waits([Wait(On.REST, name=step)])}
+            elif keep is not None:
                 fields |= {"status": Status.RUNNING, "run_until": now + keep.timeout}
             else:
                 fields |= _RELEASED | {"status": Status.PENDING, "due_at": now}
-            return _moved(record, now, "moved", {"from": record.step, "to": step}, **fields)
+            kind = "done" if outcome.ends else "moved"
+            return _moved(record, now, kind, {"from": record.step, "to": step}, **fields)
         case Done(result=result, data=data):
             fields = _AT_REST | {"data": data, "entry": None, "result": result, "last_error": None}
             return _moved(record, now, "done", {"from": record.step}, status=Status.DONE, step="", **fields)
@@ -158,6 +157,8 @@ def stopped(record: Record, now: float, reason: str, undo: bool) -> Move:
 def claim(record: Record, now: float, worker: str, run_id: str, timeout: float) -> Move:
     """A due record becomes this worker's, until ``run_until`` at the latest."""
     fields = {"status": Status.RUNNING, "worker": worker, "run_id": run_id, "run_until": now + timeout}
+    if record.question is not None:  # the pass asks again if it still must
+        fields["question"] = None
     return _moved(record, now, "claimed", {"worker": worker, "run": run_id, "step": record.step}, **fields)
 
 

@@ -88,9 +88,12 @@ class Workflow(Generic[D, R, X]):
         self.sources: list[tuple[Cron | Inbox, dict[str, Any]]] = [(source, {}) for source in on]
         self.migrations: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
         self.deps_type = deps
+        #: What it is beside a machine, for surfaces that publish it: JSON, kept with its definition.
+        self.about: dict[str, Any] = {}
         self._data: Any = data
         self._result: Any = result
         self._checked = False
+        self._slots: dict[str, Slot] = {}
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name!r}: {', '.join(self.steps)}>"
@@ -170,6 +173,7 @@ class Workflow(Generic[D, R, X]):
             raise DefinitionError(f"{step.name!r} is no name for a step")
         self.steps[step.name] = step
         self._checked = False
+        self._slots.clear()
 
     def on(self, source: Cron | Inbox, **kwargs: Any) -> None:
         """Start records by a schedule or from the rows of an inbox."""
@@ -210,7 +214,10 @@ class Workflow(Generic[D, R, X]):
 
     def slot(self, step: Step) -> Slot:
         """What a run of this step takes."""
-        return Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate)
+        slot = self._slots.get(step.name)
+        if slot is None:
+            slot = self._slots[step.name] = Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate)
+        return slot
 
     def slots(self) -> list[Slot]:
         """What a worker that knows this workflow may claim: every step with a function, by all its names; and undo."""
@@ -279,9 +286,7 @@ class Workflow(Generic[D, R, X]):
     def definition(self) -> dict[str, Any]:
         """What the ledger keeps, so that others check data and successors without importing user code."""
         self.check()
-        schema: Any = None
-        if not self.data.plain:
-            schema = self.data.adapter.json_schema()
+        schema = None if self.data.plain else self.data.schema
         return {
             "name": self.name,
             "version": self.version,
@@ -302,6 +307,7 @@ class Workflow(Generic[D, R, X]):
                 for step in self.steps.values()
             ],
             "sources": [source.told() for source, _ in self.sources],
+            **({"about": self.about} if self.about else {}),
         }
 
 

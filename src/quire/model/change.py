@@ -56,7 +56,8 @@ class Change(NamedTuple):
     receipts: tuple[Receipt, ...] = ()
     children: tuple[Record, ...] = ()
     fanins: tuple[Fanin, ...] = ()
-    #: The image asks to stay RUNNING for its next step: that is a claim, with all its checks (protocol 16).
+    #: The image asks to stay RUNNING for its next step, or a new record to begin under the worker that starts it: that
+    #: is a claim, with all its checks (protocol 16).
     keep: Slot | None = None
     #: Tokens that the intents take.
     rates: tuple[Rate, ...] = ()
@@ -66,6 +67,8 @@ class Change(NamedTuple):
     priority: int | None = None
     #: The step that is left has a cap: whoever waits for a slot of it is woken.
     frees: bool = False
+    #: Who gives the new priority, for the log; other acts name the person in their lines.
+    by: str = ""
 
 
 class Applied(NamedTuple):
@@ -76,6 +79,8 @@ class Applied(NamedTuple):
     now: float
     #: It was there before: the same start, or this very change sent again.
     again: bool = False
+    #: Beside a RUNNING record: somebody asked to cancel it, or halted it. Its holder ends its pass (protocol 6, 15).
+    stop: bool = False
 
 
 class Conflict(NamedTuple):
@@ -116,6 +121,8 @@ class Claimed(NamedTuple):
     next_due_at: float | None = None
     #: The highest priority among due records that were left.
     left_priority: int | None = None
+    #: Raised by every halt and resume; 0: the store does not say.
+    epoch: int = 0
 
 
 class Holding(NamedTuple):
@@ -144,6 +151,8 @@ class Send(NamedTuple):
     record_id: str
     name: str
     value: str
+    #: Who sends it, for the log.
+    by: str = ""
 
 
 class Order(NamedTuple):

@@ -63,6 +63,7 @@ class Codec:
         self.type = type_
         self.plain = type_ is Any or type_ is None or type_ is dict or type_ == dict[str, Any]
         self._adapter: TypeAdapter[Any] | None = None
+        self._schema: dict[str, Any] | None = None
 
     @property
     def adapter(self) -> TypeAdapter[Any]:
@@ -76,6 +77,17 @@ class Codec:
             except PydanticUserError:  # a model brings its own configuration
                 self._adapter = TypeAdapter(self.type)
         return self._adapter
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the type, with the defaults of its fields that are made when they are missing."""
+        if self._schema is None:
+            self._schema = self.adapter.json_schema()
+            fields = self._schema.get("properties", {})
+            for name, made in _made_defaults(self.type).items():
+                if name in fields and "default" not in fields[name]:
+                    fields[name]["default"] = made
+        return self._schema
 
     def encode(self, value: Any, what: str) -> str:
         """The JSON text of ``value``; refused with a sentence that names ``what`` if it cannot be kept."""
@@ -134,6 +146,20 @@ def _same(value: Any, copy: Any) -> bool:
     if dataclasses.is_dataclass(value) and type(value).__eq__ is object.__eq__:
         return True  # a dataclass with eq=False cannot be compared; its adapter has read it back
     return bool(value == copy)
+
+
+def _made_defaults(type_: Any) -> dict[str, Any]:
+    """What the fields of a model or dataclass are if they are made empty when they are missing."""
+    makers: dict[str, Any] = {}
+    if dataclasses.is_dataclass(type_):
+        makers = {field.name: field.default_factory for field in dataclasses.fields(type_)}
+    elif hasattr(type_, "model_fields"):
+        makers = {field.alias or name: field.default_factory for name, field in type_.model_fields.items()}
+    found = {}
+    for name, maker in makers.items():
+        if maker in (list, dict, set, tuple):
+            found[name] = parse(dump(maker()))
+    return found
 
 
 def _name(type_: Any) -> str:

@@ -7,8 +7,9 @@ record, so the ledger keeps it up itself and ignores it in an image that it is g
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quire.model.receipt import fingerprint, key_of
 
@@ -112,13 +113,29 @@ class Record(NamedTuple):
         return None if self.due_at is None else self.due_at - PRIORITY_SECONDS * self.priority
 
 
+#: Where each field stands.
+PLACES = {name: place for place, name in enumerate(Record._fields)}
 #: The first field beside the image.
-_IMAGE_LENGTH = Record._fields.index("priority")
+_IMAGE_LENGTH = PLACES["priority"]
+_make = tuple.__new__
+
+
+def changed(record: Record, fields: Mapping[str, Any]) -> Record:
+    """``record._replace(**fields)`` in a third of its time: every move of every record comes by here."""
+    values = list(record)
+    for name, value in fields.items():
+        values[PLACES[name]] = value
+    return _make(Record, values)
 
 
 def beside(image: Record, row: Record) -> Record:
     """The image with what stands beside it taken from the row: an image cannot change that."""
-    return Record._make(image[:_IMAGE_LENGTH] + row[_IMAGE_LENGTH:])
+    return _make(Record, image[:_IMAGE_LENGTH] + row[_IMAGE_LENGTH:])
+
+
+def started_as(workflow: str, given: str) -> str:
+    """What tells a start that is repeated from another one under the same id. ``given``: text of ``given.bare``."""
+    return fingerprint(key_of(workflow, given))
 
 
 def new_record(
@@ -137,6 +154,7 @@ def new_record(
     dedupe_key: str | None = None,
     code_version: int = 1,
     priority: int = 0,
+    given: str | None = None,
 ) -> Record:
     """A record before its first commit: version 0, in the ledger's current epoch once it is there."""
     return Record(
@@ -165,7 +183,7 @@ def new_record(
         note=None,
         last_error=None,
         dedupe_key=dedupe_key,
-        started_as=fingerprint(key_of(workflow, data)),
+        started_as=started_as(workflow, data if given is None else given),
         code_version=code_version,
         fanouts=0,
         ending=None,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from quire.errors import CodeChanged
 from quire.machine.effect import path_of
 from quire.machine.workflow import hints_of
-from quire.model.codec import PLAIN, Codec, codec
+from quire.model.codec import Codec, codec
 from quire.model.receipt import Kind, Receipt
 from quire.runtime.hold import Hold
 
@@ -21,19 +22,25 @@ def name_of(fn: Callable[..., Any]) -> str:
     return getattr(inner, "__name__", None) or type(inner).__name__
 
 
-@lru_cache(maxsize=4096)
-def _returns(fn: Callable[..., Any]) -> Codec:
-    found = hints_of(fn).get("return", Any)
-    return codec(None.__class__ if found is None else found)
+#: Found once for each function, for as long as the function is there: a closure and what it holds are not kept alive.
+_codecs: WeakKeyDictionary[Callable[..., Any], Codec] = WeakKeyDictionary()
 
 
 def returns(fn: Callable[..., Any]) -> Codec:
     """How the function's value is written and read: by its return annotation."""
     inner = fn.func if isinstance(fn, partial) else fn
+    inner = getattr(inner, "__func__", inner)
     try:
-        return _returns(getattr(inner, "__func__", inner))
-    except TypeError:  # an unhashable callable
-        return PLAIN
+        if (known := _codecs.get(inner)) is None:
+            known = _codecs[inner] = _found(inner)
+        return known
+    except TypeError:  # a callable that cannot be a key
+        return _found(inner)
+
+
+def _found(fn: Callable[..., Any]) -> Codec:
+    hint = hints_of(fn).get("return", Any)
+    return codec(None.__class__ if hint is None else hint)
 
 
 def check_code(receipt: Receipt, path: str) -> None:

@@ -1,7 +1,8 @@
 """Group commit: the changes of all running steps, together.
 
 While one commit is under way the next batch fills. There is no artificial delay: an idle system has the latency of a
-single commit, a busy one shares it. A batch whose answer is lost is sent again, the same bytes (protocol 13, 14).
+single commit, a busy one shares it. A batch whose answer is lost is sent again, the same bytes (protocol 13, 14). A
+step waits at its commit, and while more bytes wait than ``QUEUE_BYTES`` its worker claims nothing more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from quire.model.change import Change, Refused, Verdict
 
 #: A batch ends here, too.
 BATCH_BYTES = 1_000_000
+#: With more than this waiting the queue is full: a store that is slow shall not fill this process's memory.
+QUEUE_BYTES = 32_000_000
 
 
 class Committer:
@@ -27,7 +30,8 @@ class Committer:
         self.clock = clock
         #: How long a batch without an answer is sent again.
         self.patience = patience
-        self._queue: deque[tuple[Change, asyncio.Future[Verdict]]] = deque()
+        self._queue: deque[tuple[Change, asyncio.Future[Verdict], int]] = deque()
+        self._bytes = 0
         self._draining: asyncio.Task[None] | None = None
 
     @property
@@ -35,9 +39,16 @@ class Committer:
         """How many changes wait for the next batch."""
         return len(self._queue)
 
+    @property
+    def full(self) -> bool:
+        """More waits than should: nothing new is to be begun."""
+        return self._bytes > QUEUE_BYTES
+
     def submit(self, change: Change) -> asyncio.Future[Verdict]:
         future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._queue.append((change, future))
+        size = _size(change)
+        self._queue.append((change, future, size))
+        self._bytes += size
         if self._draining is None:
             self._draining = asyncio.ensure_future(self._drain())
         return future
@@ -69,9 +80,10 @@ class Committer:
         size = 0
         most = self.ledger.traits.batch_changes
         while self._queue and len(batch) < most and size < BATCH_BYTES:
-            change, future = self._queue.popleft()
+            change, future, bytes_ = self._queue.popleft()
             batch.append((change, future))
-            size += _size(change)
+            size += bytes_
+        self._bytes -= size
         return batch
 
     async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:

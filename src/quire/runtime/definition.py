@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from quire.errors import InputError
-from quire.model.codec import PLAIN
-from quire.model.record import Record, Status, new_record
+from quire.model.codec import PLAIN, dump
+from quire.model.given import bare
+from quire.model.record import Record, Status, new_record, started_as
 from quire.model.wait import On, Wait, dump_waits
 
 
@@ -15,27 +16,47 @@ def new_from(
     definition: Mapping[str, Any], record_id: str, item: Any, now: float, due_at: float | None, priority: int
 ) -> Record:
     """A new record at the first step of a registered workflow; its data is checked against the registered schema."""
-    what = f"the data of {record_id!r}"
-    if not isinstance(item, dict):
-        raise InputError(f"{what} must be an object of named fields, not {type(item).__name__}")
-    text = PLAIN.encode(item, what)
-    problem = misfit(definition.get("schema"), item)
-    if problem:
-        raise InputError(f"{what} does not fit workflow {definition['name']!r}: {problem}")
-    first = next(step for step in definition["steps"] if step["name"] == definition["first"])
-    rests = first["rests"]
-    return new_record(
-        record_id=record_id,
-        workflow=definition["name"],
-        step=first["name"],
-        data=text,
-        now=now,
-        status=Status.WAITING if rests else Status.PENDING,
-        due_at=None if rests else (now if due_at is None else due_at),
-        waits=dump_waits([Wait(On.REST, name=first["name"])]) if rests else None,
-        code_version=definition["version"],
-        priority=priority,
-    )
+    return Mould(definition, now, due_at, priority).record(record_id, item)
+
+
+class Mould:
+    """New records of one registered workflow, many of them: what they share is worked out once."""
+
+    def __init__(self, definition: Mapping[str, Any], now: float, due_at: float | None, priority: int) -> None:
+        first = next(step for step in definition["steps"] if step["name"] == definition["first"])
+        rests = first["rests"]
+        self.workflow = str(definition["name"])
+        self.schema: Mapping[str, Any] | None = definition.get("schema")
+        blank = new_record(
+            record_id="",
+            workflow=self.workflow,
+            step=first["name"],
+            data="{}",
+            now=now,
+            status=Status.WAITING if rests else Status.PENDING,
+            due_at=None if rests else (now if due_at is None else due_at),
+            waits=dump_waits([Wait(On.REST, name=first["name"])]) if rests else None,
+            code_version=definition["version"],
+            priority=priority,
+        )
+        self._parts = (blank[1:_DATA], blank[_DATA + 1 : _STARTED_AS], blank[_STARTED_AS + 1 :])
+
+    def record(self, record_id: str, item: Any) -> Record:
+        """One of them; data that does not fit is refused."""
+        what = f"the data of {record_id!r}"
+        if not isinstance(item, dict):
+            raise InputError(f"{what} must be an object of named fields, not {type(item).__name__}")
+        text = PLAIN.encode(item, what)
+        problem = misfit(self.schema, item)
+        if problem:
+            raise InputError(f"{what} does not fit workflow {self.workflow!r}: {problem}")
+        before, between, after = self._parts
+        given = dump(bare(item, self.schema))
+        return Record._make((record_id, *before, text, *between, started_as(self.workflow, given), *after))
+
+
+_DATA = Record._fields.index("data")
+_STARTED_AS = Record._fields.index("started_as")
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

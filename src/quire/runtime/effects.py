@@ -12,7 +12,7 @@ import asyncio
 from typing import Any
 
 from quire.clock import seconds
-from quire.errors import EffectChanged
+from quire.errors import EffectChanged, ReceiptForged
 from quire.machine.effect import Act, Effect, NotDone
 from quire.machine.outcome import Yielded
 from quire.machine.transition import doubted
@@ -49,7 +49,11 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
             )
         if known.stage is Stage.DONE:
             if not hold.host.keyring.verifies(known):
-                await hold.block(doubted(key, effect.name, "its receipt does not verify"))
+                raise ReceiptForged(
+                    f"the receipt of effect {effect.name!r} of {hold.record.record_id!r} does not verify: it was "
+                    f"altered or forged, so it is not believed and nothing is done over it. See 'quire verify'; to do "
+                    f"the step anew: quire retry {hold.record.record_id} --from {hold.step.name}"
+                )
             return type_.decode(known.value, f"the receipt of {effect.name!r}")
         if known.stage is Stage.INTENDED and known.record_id != hold.record.record_id:
             await _of_another(hold, effect, key)
@@ -63,9 +67,14 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
         hold.forget_errors(acting)
         return await asyncio.shield(acting)
     except IntentTaken:
-        if not effect.own_key:
+        if effect.own_key:
+            await _of_another(hold, effect, key)
+        # A receipt that no commit of this record counted: it is read now, and answers only if it verifies.
+        found = await hold.host.ledger.receipts(keys=[key])
+        if not found or key in hold.known:
             raise
-        await _of_another(hold, effect, key)
+        hold.known[key] = found[0]
+        return await once(hold, effect, key, args, kwargs)
     except RateUsedUp as error:
         name = effect.rate.name if effect.rate is not None else effect.name
         await hold.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
@@ -175,6 +184,10 @@ async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, 
     """An intent of an earlier try without a receipt: the value if it happened, None if acting again is right."""
     host = hold.host
     if effect.repeat:
+        # Acting again is harmless; acting at the same time as somebody who still may need not be.
+        if host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent):
+            name = f"{effect.name} to end elsewhere"
+            await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=intent.act_by))
         await hold.deliver(_void(hold, intent))
         return None
     settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)

@@ -12,7 +12,7 @@ from quire.machine.fanout import Failed
 from quire.machine.workflow import Workflow
 from quire.model.change import Query
 from quire.model.codec import dump, parse
-from quire.model.receipt import Kind, Stage
+from quire.model.receipt import Kind, Stage, fingerprint
 from quire.model.record import Record, Status, new_record
 from quire.model.side import Fanin
 from quire.model.wait import On, Wait, dump_waits
@@ -45,15 +45,18 @@ async def map_all(
     if not 0.0 <= plan.need <= 1.0:
         raise DefinitionError(f"run.map(need={plan.need}) is no share; it lies between 0 and 1")
     known = hold.known.get(key)
+    texts = [workflow.data.encode(item, f"item {place} of run.map({plan.name})") for place, item in enumerate(items)]
+    print_ = fingerprint(dump(texts))
+    _same_items(hold, key, plan, print_)
     if known is not None and known.stage is Stage.DONE:
         return _results(workflow, parse(known.value), plan)
     earlier = parse(known.value) if known is not None else None
     if not items:
-        hold.answer(hold.receipt(Kind.MAP, key, plan.name, "[]"))
+        hold.answer(hold.receipt(Kind.MAP, key, plan.name, "[]", args_hash=print_))
         return []
     remembered = hold.remembered.get(key)
     if remembered is None or remembered.generation is None:
-        await _open(hold, key, workflow, items, plan, earlier)
+        await _open(hold, key, workflow, items, texts, plan, earlier)
         raise AssertionError("unreachable: a block does not return")
     fanin = next(
         (f for f in await hold.host.ledger.fanins(hold.record.record_id) if f.generation == remembered.generation), None
@@ -62,12 +65,34 @@ async def map_all(
     if fanin is not None and fanin.left > 0 and fanin.failed <= fanin.bearable and not late:
         await hold.block(remembered)
     rows = await _gathered(hold, remembered.generation, fanin, earlier)
-    hold.answer(hold.receipt(Kind.MAP, key, plan.name, dump(rows)))
+    hold.answer(hold.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_))
     return _results(workflow, rows, plan)
 
 
+def _same_items(hold: Hold, key: str, plan: Plan, print_: str) -> None:
+    """Maps of one name that run side by side may come in another order in another pass: then none may answer for
+    another. One alone may well be asked for other items; it keeps the children that it has."""
+    prints = {r.key: r.args_hash for r in hold.known.values() if r.kind is Kind.MAP and r.name == plan.name}
+    prints |= {
+        wait.key: str((wait.about or {}).get("items", ""))
+        for wait in hold.remembered.values()
+        if wait.on is On.CHILDREN and wait.name == plan.name
+    }
+    if len(prints) > 1 and prints.get(key, "") not in ("", print_):
+        raise DefinitionError(
+            f"step {hold.step.name!r} has several run.map({plan.name}) side by side, and they came in another order "
+            f"than before: give each its own name, as run.map({plan.name}, items, name='…')"
+        )
+
+
 async def _open(
-    hold: Hold, key: str, workflow: Workflow[Any, Any, Any], items: Sequence[Any], plan: Plan, earlier: Any
+    hold: Hold,
+    key: str,
+    workflow: Workflow[Any, Any, Any],
+    items: Sequence[Any],
+    texts: Sequence[str],
+    plan: Plan,
+    earlier: Any,
 ) -> None:
     """Ask for the children: they are born with the commit that makes their parent wait."""
     workflow.check()
@@ -80,15 +105,24 @@ async def _open(
     parent = hold.record
     fanin = fanout.opened(parent.record_id, generation, key, plan.name, len(todo), limit=plan.limit, may_fail=may_fail)
     children = tuple(
-        _child(hold, workflow, items[place], number, fanin, now, plan) for number, place in enumerate(todo)
+        _child(hold, workflow, items[place], texts[place], number, fanin, now, plan)
+        for number, place in enumerate(todo)
     )
     until = None if plan.within is None else now + seconds(plan.within)
-    wait = Wait(On.CHILDREN, key=key, name=plan.name, until=until, generation=generation)
+    about = {"items": fingerprint(dump(texts))}
+    wait = Wait(On.CHILDREN, key=key, name=plan.name, until=until, generation=generation, about=about)
     await hold.block(wait, children, fanin)
 
 
 def _child(
-    hold: Hold, workflow: Workflow[Any, Any, Any], item: Any, number: int, fanin: Fanin, now: float, plan: Plan
+    hold: Hold,
+    workflow: Workflow[Any, Any, Any],
+    item: Any,
+    text: str,
+    number: int,
+    fanin: Fanin,
+    now: float,
+    plan: Plan,
 ) -> Record:
     first = workflow.first
     held = number >= fanin.active
@@ -97,7 +131,7 @@ def _child(
         record_id=f"{fanin.prefix}{number}",
         workflow=workflow.name,
         step=first.name,
-        data=workflow.data.encode(item, f"item {number} of run.map({plan.name})"),
+        data=text,
         now=now,
         status=Status.WAITING if waits else Status.PENDING,
         due_at=None if waits else now,

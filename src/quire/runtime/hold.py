@@ -69,8 +69,10 @@ class Hold:
         self.record = record
         self.workflow = workflow
         self.step = step
-        self.known = {receipt.key: receipt for receipt in receipts}
-        self.remembered = {wait.key: wait for wait in load_waits(record.waits) if wait.key}
+        self.known = {receipt.key: receipt for receipt in receipts} if receipts else {}
+        self.remembered = (
+            {wait.key: wait for wait in load_waits(record.waits) if wait.key} if record.waits is not None else {}
+        )
         self.nonce = next_id()
         self.scope: tuple[str, ...] = ()
         self.stop: Outcome | None = None
@@ -199,7 +201,9 @@ class Hold:
         )
         verdict = await self.host.submit(change)
         match verdict:
-            case Applied():
+            case Applied(stop=stop):
+                if stop:
+                    self.halt(Stopped("it was cancelled, or halted"))
                 return
             case Conflict():
                 self.lose()
@@ -220,6 +224,8 @@ class Hold:
         verdict = await self.host.submit(change._replace(receipts=receipts))
         if isinstance(verdict, Conflict):
             self.lose()
+        elif isinstance(verdict, Applied) and verdict.stop:
+            self.halt(Stopped("it was cancelled, or halted"))
 
     async def move(self, outcome: Outcome, *, keep: bool = False) -> Verdict:
         """Settle an outcome: commit the record's next image."""

@@ -65,10 +65,11 @@ def _out_of_time(hold: Hold) -> bool:
 async def _save(hold: Hold, run: Run[Any, Any], key: str, done: int) -> None:
     data = run._encoded()
     hold.answer(hold.receipt(Kind.EACH, key, "each", dump({"done": done, "data": parse(data)})))
+    run_id = hold.record.run_id
     with hold.flight():
         verdict = await hold.move(Saved(data))
     if not isinstance(verdict, Applied):
         raise LeaseLost(f"another worker holds {run.record_id!r} now")
-    if verdict.record.status is not Status.RUNNING:
+    if verdict.record.status is not Status.RUNNING or verdict.record.run_id != run_id:
         hold.lost = True
         raise asyncio.CancelledError

@@ -6,7 +6,7 @@ Many lines become few files: a record that moved five times is written once, as 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from quire.folder import lock, receipt, runlog, state
@@ -26,6 +26,15 @@ _REMEMBERED = 50_000
 _CONFIG_SECONDS = 10.0
 
 
+#: Files that show people how a record has ended, by name: as ``drafts/brief.md``, beside what its steps made.
+Shown = Callable[[Ledger, Record], Awaitable[Mapping[str, bytes]]]
+
+
+async def nothing(ledger: Ledger, record: Record) -> Mapping[str, bytes]:
+    """No such file."""
+    return {}
+
+
 class Planned(NamedTuple):
     """What a batch changes."""
 
@@ -41,15 +50,17 @@ class _Seen(NamedTuple):
     lines: list[Event]
     runs: list[runlog.Run]
     receipts: list[Receipt]
+    shown: Mapping[str, bytes] = {}
 
 
 class Projection:
     """Plans the files of one folder. Remembers open runs between batches; forgets safely."""
 
-    def __init__(self, ledger: Ledger, folder: Folder, boottime: Callable[[], float]) -> None:
+    def __init__(self, ledger: Ledger, folder: Folder, boottime: Callable[[], float], shown: Shown = nothing) -> None:
         self.ledger = ledger
         self.folder = folder
         self._boottime = boottime
+        self._shown = shown
         self._layouts: dict[str, Layout] = {}
         self._open: OrderedDict[str, list[Event]] = OrderedDict()
         self._configs: dict[str, tuple[float, str]] = {}
@@ -73,17 +84,19 @@ class Projection:
         for event in events:
             lines.setdefault(event.record_id, []).append(event)
         records = {record.record_id: record for record in await self.ledger.load(list(lines))}
+        unknown = [record_id for record_id, new in lines.items() if record_id in records and self._midway(new[0])]
+        logs = await self.ledger.logs(unknown) if unknown else {}
         seen, wanted = [], []
         for record_id, new in lines.items():
             record = records.get(record_id)
             if record is None:
                 continue
-            before = await self._before(record_id, new[0])
+            before = _open_run(logs[record_id], new[0]) if record_id in logs else self._open.get(record_id, ())
             runs, open_ = runlog.split([*before, *new], record)
             _remember(self._open, record_id, open_)
             if runs or any(event.kind.startswith("effect.") for event in new):
                 wanted.append(record_id)
-            seen.append(_Seen(record, new, runs, []))
+            seen.append(_Seen(record, new, runs, [], await self._shown_of(record)))
         found: dict[str, list[Receipt]] = {}
         for kept in await self.ledger.receipts(record_ids=wanted) if wanted else ():
             found.setdefault(kept.record_id, []).append(kept)
@@ -92,22 +105,12 @@ class Projection:
         configs = {workflow: await self._config(workflow) for workflow in workflows}
         return seen, await self.receipt_paths(seen), configs
 
-    async def _before(self, record_id: str, first: Event) -> Sequence[Event]:
-        """The lines of the run that was open before this line."""
-        known = self._open.get(record_id)
-        if known is not None:
-            return known
-        if first.n == 1 or first.kind == "claimed":
-            return ()
-        earlier: list[Event] = []
-        after = 0
-        while page := await self.ledger.events(record_id=record_id, after=after, limit=10_000):
-            earlier += [event for event in page if event.n < first.n]
-            after = page[-1].seq
-            if page[-1].n >= first.n or len(page) < 10_000:
-                break
-        start = max((place for place, event in enumerate(earlier) if event.kind == "claimed"), default=len(earlier))
-        return earlier[start:]
+    async def _shown_of(self, record: Record) -> Mapping[str, bytes]:
+        return await self._shown(self.ledger, record) if record.ended else {}
+
+    def _midway(self, first: Event) -> bool:
+        """The line may stand within a run that is not remembered."""
+        return first.record_id not in self._open and first.n != 1 and first.kind != "claimed"
 
     async def _config(self, workflow: str) -> str:
         at, version = self._configs.get(workflow, (-1e9, ""))
@@ -178,6 +181,9 @@ class Projection:
             _remember(self._written, record.record_id, rank)
             states.append(Replace(layout.state(record.record_id), state.state_file(record), rank))
             rows.setdefault(record.workflow, {})[record.record_id] = self.row(record)
+            for name, content in part.shown.items():
+                path = self.folder.artifacts(record.workflow).path(record.record_id, name)
+                logs.append(Replace(path, content))
         return Planned([*locks, *receipts, *unlocks, *logs, *states], rows)
 
     def row(self, record: Record) -> list[str]:
@@ -189,7 +195,9 @@ class Projection:
         found: dict[str, list[Receipt]] = {}
         for kept in await self.ledger.receipts(record_ids=[record.record_id for record in records]):
             found.setdefault(kept.record_id, []).append(kept)
-        seen = [_Seen(record, [], [], found.get(record.record_id, [])) for record in records]
+        seen = [
+            _Seen(record, [], [], found.get(record.record_id, []), await self._shown_of(record)) for record in records
+        ]
         for record in records:
             self._written.pop(record.record_id, None)
         paths = await self.receipt_paths(seen)
@@ -206,6 +214,13 @@ class Projection:
         # What a file says of its rank is not believed here: it may have been altered.
         states = [Replace(w.path, w.content) if isinstance(w, Replace) else w for w in planned.writes]
         return Planned([*writes, *states], planned.rows)
+
+
+def _open_run(log: Sequence[Event], first: Event) -> Sequence[Event]:
+    """The lines of the run that was open before this line."""
+    earlier = [event for event in log if event.n < first.n]
+    start = max((place for place, event in enumerate(earlier) if event.kind == "claimed"), default=len(earlier))
+    return earlier[start:]
 
 
 def _remember(memory: OrderedDict[str, T], record_id: str, value: T) -> None:

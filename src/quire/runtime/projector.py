@@ -29,12 +29,17 @@ from quire.model.change import Query
 from quire.model.event import Event
 from quire.model.record import Record
 from quire.runtime.cursor import Cursor, Place
-from quire.runtime.projection import Planned, Projection
+from quire.runtime.projection import Planned, Projection, Shown, nothing
 
 log = logging.getLogger("quire.projector")
 
 #: Lines that are read at a time.
 BATCH = 1000
+#: While it is behind it reads more at a time, up to so many times that: a record that moved twice is written once.
+MOST_BATCHES = 8
+#: Lines older than this that are not in the folder yet are told of, and not more often than this.
+LATE_SECONDS = 10.0
+TELL_SECONDS = 60.0
 #: Records that are read at a time where lines do not lead.
 PAGE = 500
 #: The cursor is moved at most this often: what is repeated after a crash is harmless.
@@ -62,22 +67,36 @@ class Lag(NamedTuple):
     def __bool__(self) -> bool:
         return self.lines > 0
 
+    def __str__(self) -> str:
+        some = f"{self.lines} lines, the oldest {self.seconds:.0f} s old"
+        return f"more than {some}" if self.more else some
+
 
 class Projector:
     """Writes one folder from one ledger. Both are open."""
 
     def __init__(
-        self, ledger: Ledger, folder: Folder, clock: Clock = SYSTEM, *, lease: float = 30.0, batch: int = BATCH
+        self,
+        ledger: Ledger,
+        folder: Folder,
+        clock: Clock = SYSTEM,
+        *,
+        lease: float = 30.0,
+        batch: int = BATCH,
+        shown: Shown = nothing,
     ) -> None:
         self.ledger = ledger
         self.folder = folder
         self.clock = clock
         self.batch = batch
         self.cursor = Cursor(ledger, folder.folder_id, clock, lease)
-        self.projection = Projection(ledger, folder, clock.boottime)
+        self.projection = Projection(ledger, folder, clock.boottime, shown)
         self._prepared: set[str] = set()
         self._at = Place()
         self._saved_at = 0.0
+        self._size = batch
+        self._told_at = -TELL_SECONDS
+        self._late = False
         #: Lines of tables that are not written yet.
         self._rows: dict[str, dict[str, list[str]]] = {}
         self._table_after = 0.0
@@ -106,7 +125,10 @@ class Projector:
                     pause = LOOK_SECONDS[0] if moved else min(pause * 1.5, LOOK_SECONDS[1])
                     failed = 1.0
                     took = self.clock.boottime() - began
-                    await self._rest(max(min(OTHERS * took, MOST_REST), 0.0 if moved == self.batch else pause))
+                    behind = moved >= self._size
+                    await self._tell_lag(behind)
+                    self._size = min(2 * self._size, MOST_BATCHES * self.batch) if behind else self.batch
+                    await self._rest(max(min(OTHERS * took, MOST_REST), 0.0 if behind else pause))
                 except LeaseLost as error:
                     log.info("%s", error)
                     self._lost()
@@ -158,6 +180,20 @@ class Projector:
         if not late:
             return Lag(0, False, 0.0)
         return Lag(len(late), len(late) == most, max(0.0, await self.ledger.now() - late[0].at))
+
+    async def _tell_lag(self, behind: bool) -> None:
+        """Say how far the folder is behind when it does not keep up, and that it has caught up again."""
+        if not behind:
+            if self._late:
+                log.warning("the folder has caught up")
+            self._late = False
+            return
+        if self.clock.boottime() - self._told_at < TELL_SECONDS:
+            return
+        lag = await self.lag()
+        if lag.seconds > LATE_SECONDS:
+            self._told_at, self._late = self.clock.boottime(), True
+            log.warning("the folder is behind the ledger: %s", lag)
 
     # -- the lease ---------------------------------------------------------------------------------------------
 
@@ -215,7 +251,7 @@ class Projector:
 
     async def _step(self) -> int:
         """One batch: read, plan, write. The cursor in memory moves when the files are durable."""
-        events = await self.ledger.events(after=self._at.seq, limit=self.batch)
+        events = await self.ledger.events(after=self._at.seq, limit=self._size)
         if events:
             await self._project(events)
             self._at = replace(self._at, seq=events[-1].seq)

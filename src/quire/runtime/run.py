@@ -18,6 +18,7 @@ from quire.machine.workflow import Workflow
 from quire.model.receipt import Kind
 from quire.runtime import calls, effects, fanouts, loops, waiting
 from quire.runtime.hold import Hold
+from quire.runtime.host import Host
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -188,6 +189,7 @@ class Run(Generic[D, X]):
         limit: int | None = None,
         key: Callable[[I], str] | None = None,
         within: Span | None = None,
+        name: str | None = None,
     ) -> Pending[list[T]]: ...
 
     @overload
@@ -199,6 +201,7 @@ class Run(Generic[D, X]):
         limit: int | None = None,
         key: Callable[[I], str] | None = None,
         within: Span | None = None,
+        name: str | None = None,
         failures: Literal["keep"],
         need: float = 0.0,
     ) -> Pending[list[T | Failed]]: ...
@@ -211,17 +214,20 @@ class Run(Generic[D, X]):
         limit: int | None = None,
         key: Callable[[Any], str] | None = None,
         within: Span | None = None,
+        name: str | None = None,
         failures: Literal["fail", "keep"] = "fail",
         need: float = 0.0,
     ) -> Pending[list[Any]]:
-        """One child record per item; their results in the order of the items."""
+        """One child record per item; their results in the order of the items.
+
+        Maps of one workflow that are called by code that runs side by side need a ``name`` each.
+        """
         hold = self._hold
-        receipt_key = hold.key(Kind.MAP, workflow.name)
-        plan = fanouts.Plan(workflow.name, limit, key, within, failures == "keep", need)
+        name = name or workflow.name
+        receipt_key = hold.key(Kind.MAP, name)
+        plan = fanouts.Plan(name, limit, key, within, failures == "keep", need)
         todo = list(items)
-        return Pending(
-            hold, f"run.map({workflow.name})", lambda: fanouts.map_all(hold, receipt_key, workflow, todo, plan)
-        )
+        return Pending(hold, f"run.map({name})", lambda: fanouts.map_all(hold, receipt_key, workflow, todo, plan))
 
     @overload
     def all(self, a: Pending[T], b: Pending[U], /) -> Pending[tuple[T, U]]: ...
@@ -255,6 +261,11 @@ class Run(Generic[D, X]):
     def signal_url(self, signal: str) -> str:
         """An address at which the world outside sends this signal. Signed: good for this record and signal only."""
         return waiting.signal_url(self._hold, signal)
+
+
+def behind(run: Run[Any, Any]) -> Host:
+    """The process around a run: for what Quire itself builds on runs, never for steps."""
+    return run._hold.host
 
 
 def _blocking(method: Callable[Concatenate[Run[Any, Any], P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:

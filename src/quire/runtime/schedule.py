@@ -11,6 +11,7 @@ from quire.machine.source import Cron
 from quire.machine.workflow import Registry, Workflow
 from quire.model.change import Applied, Change, Refused
 from quire.model.codec import dump, parse
+from quire.model.given import bare
 from quire.model.record import Record, Status, new_record
 from quire.model.side import Setting
 from quire.model.wait import On, Wait, dump_waits
@@ -41,6 +42,7 @@ def first_record(
         code_version=workflow.version,
         priority=priority,
         dedupe_key=dedupe_key,
+        given=dump(bare(parse(data), None if workflow.data.plain else workflow.data.schema)),
     )
 
 

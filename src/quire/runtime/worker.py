@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
-from quire.errors import LedgerUnavailable, QuireError, WorkerClosed
+from quire.errors import Crowded, LedgerUnavailable, Moved, QuireError, WorkerClosed
 from quire.ledger.base import Ledger
 from quire.machine.effect import Act, Effect, longest_timeout
 from quire.machine.outcome import Broke, Stopped, Tried, Yielded
@@ -79,7 +79,11 @@ class Worker:
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
         self._stopping = False
+        self._moved: Moved | None = None
         self._left_priority: int | None = None
+        self._epoch = 0
+        #: The last claim found nothing that was left.
+        self._idle = False
         self._new_incarnation()
 
     # -- host.Host ---------------------------------------------------------------------------------------------
@@ -124,7 +128,7 @@ class Worker:
         log.warning("a step of %r went on after it was cancelled: its code swallows the cancellation", record.record_id)
 
     def may_keep(self, record: Record, steps: int, since: float) -> bool:
-        if self._stopping or steps >= KEEP_STEPS or self.clock.boottime() - since > KEEP_SECONDS:
+        if self._stopping or self.committer.full or steps >= KEEP_STEPS or self.clock.boottime() - since > KEEP_SECONDS:
             return False
         if self.budget_end is not None and self.now() >= self.budget_end:
             return False
@@ -177,6 +181,8 @@ class Worker:
                 await self._beat()
             except WorkerClosed:
                 self._die("its lease ran out")
+            except Moved as error:
+                return self._leave(error)
             except LedgerUnavailable as error:
                 log.warning("beat of %s failed: %s", self.worker_id, error)
                 if self.clock.boottime() > self._lease_end - self.lease / 3:
@@ -188,6 +194,13 @@ class Worker:
         for hold in list(self.holds.values()):
             hold.lose()
         self._new_incarnation()
+
+    def _leave(self, error: Moved) -> None:
+        """The ledger is sealed: what runs cannot be settled here any more; only receipts of acts under way land."""
+        self._moved = error
+        for hold in list(self.holds.values()):
+            hold.lose()
+        self.stop()
 
     async def _minding(self) -> None:
         """Ends runs that are past their hard end."""
@@ -203,7 +216,10 @@ class Worker:
     # -- running -----------------------------------------------------------------------------------------------
 
     async def run(self, *, budget: Span | None = None, until_idle: bool = False) -> None:
-        """Work until told to stop; or until the budget ends; or until nothing is due and nothing runs."""
+        """Work until told to stop; or until the budget ends; or until nothing is due and nothing runs.
+
+        Raises ``Moved``, with where to, if the ledger is sealed: after the acts under way have their receipts.
+        """
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget
@@ -212,8 +228,11 @@ class Worker:
         keepers = [asyncio.ensure_future(work) for work in (self._beating(), self._minding(), self._housekeeping())]
         try:
             await self._dispatch(until_idle)
+        except Moved as error:
+            self._leave(error)
         finally:
             self._stopping = True
+            self._idle = False
             for keeper in keepers[1:]:
                 keeper.cancel()
             await self._wind_up()
@@ -227,6 +246,9 @@ class Worker:
             self.budget_end = None
             self._stopping = False
             self._new_incarnation()
+        if self._moved is not None:
+            moved, self._moved = self._moved, None
+            raise moved
 
     def stop(self) -> None:
         """Claim nothing more; what runs may finish within the grace period of ``run``'s end."""
@@ -253,6 +275,12 @@ class Worker:
                 return await work()
             except WorkerClosed:
                 self._die("its lease ran out")
+            except Crowded as error:
+                if self._stopping:
+                    raise
+                log.warning("%s", error)
+                await self.look_after()  # one of them may be dead
+                await self.clock.sleep(self.ledger.traits.poll_seconds)
             except LedgerUnavailable as error:
                 if self._stopping or pause > 30:
                     raise
@@ -262,11 +290,14 @@ class Worker:
 
     async def _dispatch(self, until_idle: bool) -> None:
         slots = self.registry.slots()
+        most = (self.concurrency + 1) // 2 if self.ledger.traits.side_by_side else self.concurrency
         turn = 0
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
                 return
-            free = self.concurrency - len(self._tasks)
+            free = min(self.concurrency - len(self._tasks), most)
+            if self.committer.full:
+                free = 0
             claimed = None
             if free > 0:
                 self._nudge.clear()
@@ -275,14 +306,25 @@ class Worker:
                 claimed = await self._claim([*slots[shift:], *slots[:shift]], free)
                 for record in claimed.records:
                     self._begin(record)
+                if claimed.epoch > self._epoch:
+                    await self._other_epoch(claimed.epoch)
                 self._left_priority = claimed.left_priority
-                if len(claimed.records) == free and free > 1:
+                self._idle = len(claimed.records) < free and claimed.left_priority is None
+                if len(claimed.records) == free:
                     continue
-            if claimed is not None and not claimed.records and not self._tasks and until_idle:
+            # A run that ended while the claim was under way may have made something due that the claim did not see.
+            quiet = not self._tasks and not self._nudge.is_set()
+            if claimed is not None and not claimed.records and quiet and until_idle:
                 due = claimed.next_due_at
                 if due is None or due > self.now():
                     return
             await self._rest(claimed.next_due_at if claimed is not None else None, full=free <= 0)
+
+    async def _other_epoch(self, epoch: int) -> None:
+        """Somebody halted or resumed: a beat at once tells what is to stop here, so that it begins nothing more."""
+        known, self._epoch = self._epoch, epoch
+        if known and self.holds:
+            await self._patiently(self._beat)
 
     async def _rest(self, next_due: float | None, *, full: bool) -> None:
         """Until a run ends, something may have become due, or the next look is due anyway."""
@@ -335,6 +377,29 @@ class Worker:
         finally:
             self._claims.discard(claim.claim_id)
 
+    def room_for(self, record: Record) -> Slot | None:
+        """What a new record takes if it may begin here at once: this worker runs, has room, and nothing due waits."""
+        busy = len(self._tasks) >= self.concurrency or self.committer.full
+        if not self._idle or self._stopping or busy or record.priority < 0:
+            return None
+        if record.status is not Status.PENDING or self._lease_end <= self.clock.boottime() + self.lease / 3:
+            return None
+        workflow = self.registry.get(record.workflow)
+        step = workflow.find(record.step) if workflow is not None else None
+        return workflow.slot(step) if workflow is not None and step is not None and not step.rests else None
+
+    async def start(self, change: Change, slot: Slot) -> Verdict:
+        """Commit a start whose record begins here at once: it needs no claim of its own."""
+        change = change._replace(worker=self.worker_id, keep=slot)
+        self._claims.add(change.change_id)
+        try:
+            verdict = await self.submit(change)
+            if isinstance(verdict, Applied) and claimed_by_start(verdict.record, change) and not self._stopping:
+                self._begin(verdict.record)
+            return verdict
+        finally:
+            self._claims.discard(change.change_id)
+
     def _begin(self, record: Record) -> None:
         self._given[record.record_id] = record.version
         task = asyncio.ensure_future(self._holding(record))
@@ -351,7 +416,8 @@ class Worker:
         try:
             await self._hold(record)
         finally:
-            self._given.pop(record.record_id, None)
+            if self._given.get(record.record_id) == record.version:  # a later claim of it is not this one's to forget
+                del self._given[record.record_id]
 
     async def _hold(self, record: Record) -> None:
         """One worker's hold on a record: pass after pass while the ledger lets it stay."""
@@ -373,13 +439,17 @@ class Worker:
             try:
                 verdict = await (hold.perform() if step is not None else undo.perform(hold))
             finally:
-                self.holds.pop(record.record_id, None)
+                if self.holds.get(record.record_id) is hold:
+                    del self.holds[record.record_id]
             if not isinstance(verdict, Applied):
                 return
+            run_id = record.run_id
             record = verdict.record
             for watcher in self.watchers:
                 watcher(record)
-            if record.status is not Status.RUNNING or record.worker != self.worker_id:
+            # Under a lost answer the record may have gone on, and may even have come back to this worker: by a claim of
+            # its own, which has a hold of its own.
+            if record.status is not Status.RUNNING or record.worker != self.worker_id or record.run_id != run_id:
                 return
 
     async def _receipts(self, record: Record) -> Sequence[Any]:
@@ -432,6 +502,12 @@ class Worker:
             self._nudge.set()
         await schedule.start_due(self.ledger, self.registry, self.now())
         return recovered.more
+
+
+def claimed_by_start(record: Record, change: Change) -> bool:
+    """The record runs under the worker that started it, by that very start."""
+    begun = (record.run_id or "").startswith(f"run_{change.change_id}_")
+    return begun and record.status is Status.RUNNING and record.worker == change.worker and record.version == 2
 
 
 _UNDO_STEP = Step(name=UNDO, fn=None, then=(), retry=undo.RETRY, timeout=3600.0)

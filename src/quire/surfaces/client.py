@@ -6,13 +6,15 @@ plain face is made of it mechanically (``quire.surfaces.plain``).
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple
+from weakref import WeakSet
 
 from typing_extensions import TypeVar
 
-from quire.clock import SYSTEM, Clock, Span, new_id, seconds
+from quire.clock import SYSTEM, Clock, Span, new_id, new_record_id, seconds
 from quire.errors import (
     AlreadyExists,
     Halted,
@@ -51,6 +53,7 @@ from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE, Signal, Worker
 from quire.model.wait import On, Wait, load_waits
 from quire.runtime import engine
+from quire.runtime.definition import misfit
 from quire.runtime.schedule import first_record, starting
 from quire.runtime.worker import Worker as RunningWorker
 
@@ -119,6 +122,10 @@ class Client:
         #: Who acts through this client, for the log.
         self.who = who
         self.keyring: Keyring | None = None
+        #: Called when somebody outside says that something has changed: hints.
+        self.wakers: list[Callable[[], None]] = []
+        self._workers: WeakSet[RunningWorker] = WeakSet()
+        self._waiting: dict[str, asyncio.Event] = {}
 
     async def __aenter__(self) -> Client:
         try:
@@ -146,8 +153,13 @@ class Client:
     ) -> Handle[R]:
         """Start one record. The same id with the same data again returns the record; with other data it is refused."""
         ids = None if id is None else [id]
-        [handle] = await self.start_many(workflow, [data], ids=ids, after=after, priority=priority)
-        return handle
+        known, [record] = await self._made(workflow, [data], ids, after, priority)
+        change = starting(record, self.who)
+        for worker in self._workers:
+            if after is None and (slot := worker.room_for(record)) is not None:
+                return Handle[R](self, self._landed(await worker.start(change, slot)), known)
+        [verdict] = await self._commit([change])
+        return Handle[R](self, self._landed(verdict), known)
 
     async def start_many(
         self,
@@ -160,21 +172,7 @@ class Client:
         progress: Callable[[int], None] | None = None,
     ) -> list[Handle[R]]:
         """Start many records, in batches. All are checked before the first is started."""
-        known = self.registry.get(workflow) if isinstance(workflow, str) else workflow
-        now = await self.ledger.now()
-        due_at = None if after is None else now + seconds(after)
-        names = iter(ids) if ids is not None else None
-        records = []
-        definition: dict[str, Any] | None = None
-        if known is None:
-            definition = await engine.definition(self.ledger, _name_of(workflow))
-        for item in items:
-            record_id = checked_id(next(names) if names is not None else new_id(f"{_name_of(workflow)}_"))
-            if known is not None:
-                records.append(_new(known, record_id, item, now, due_at, priority))
-            else:
-                assert definition is not None
-                records.append(_new_from(definition, record_id, item, now, due_at, priority))
+        known, records = await self._made(workflow, items, ids, after, priority)
         handles = []
         for place in range(0, len(records), BATCH):
             part = [starting(record, self.who) for record in records[place : place + BATCH]]
@@ -182,6 +180,34 @@ class Client:
             if progress is not None:
                 progress(len(handles))
         return handles
+
+    async def _made(
+        self,
+        workflow: Workflow[D, R, Any] | str,
+        items: Iterable[D | None],
+        ids: Iterable[str] | None,
+        after: Span | None,
+        priority: int,
+    ) -> tuple[Workflow[D, R, Any] | None, list[Record]]:
+        """Records before their first commit, all of them checked."""
+        known = self.registry.get(workflow) if isinstance(workflow, str) else workflow
+        # What is due at once is due at the moment of its commit, which only the ledger knows.
+        now = 0.0 if after is None else await self.ledger.now()
+        due_at = None if after is None else now + seconds(after)
+        names = iter(ids) if ids is not None else None
+        records = []
+        definition: dict[str, Any] | None = None
+        if known is None:
+            definition = await engine.definition(self.ledger, _name_of(workflow))
+        prefix, moment = f"{_name_of(workflow)}_", self.clock.now()
+        for item in items:
+            record_id = checked_id(next(names) if names is not None else new_record_id(prefix, moment))
+            if known is not None:
+                records.append(_new(known, record_id, item, now, due_at, priority))
+            else:
+                assert definition is not None
+                records.append(_new_from(definition, record_id, item, now, due_at, priority))
+        return known, records
 
     async def start_records(self, records: Sequence[Record]) -> list[Verdict]:
         """Start records that were made elsewhere (``runtime.definition.new_from``); one verdict each."""
@@ -194,9 +220,17 @@ class Client:
         if self.keyring is None:
             raise InputError("the client is not open; use it in a 'with' block")
         options.setdefault("public_url", self.public_url)
-        return RunningWorker(
+        worker = RunningWorker(
             self.ledger, self.registry, deps=self.deps, keyring=self.keyring, clock=self.clock, **options
         )
+        worker.watchers.append(self._settled)
+        self._workers.add(worker)
+        return worker
+
+    def _settled(self, record: Record) -> None:
+        """A worker of this client has settled a record: whoever waits here for its end need not look."""
+        if record.ended and (waiting := self._waiting.pop(record.record_id, None)) is not None:
+            waiting.set()
 
     async def work(
         self,
@@ -277,23 +311,40 @@ class Client:
         """The record once it has ended."""
         deadline = None if timeout is None else self.clock.boottime() + seconds(timeout)
         pause = 0.01
-        while True:
-            record = await self.get(record_id)
-            if record.ended:
-                return record
-            if deadline is not None and self.clock.boottime() >= deadline:
-                raise ResultMissing(f"{record_id!r} has not ended in time: it is {record.status} at {record.step!r}")
-            await self.clock.sleep(pause)
-            pause = min(pause * 1.5, 0.5)
+        try:
+            while True:
+                ended = self._waiting.setdefault(record_id, asyncio.Event())
+                record = await self.get(record_id)
+                if record.ended:
+                    return record
+                if deadline is not None and self.clock.boottime() >= deadline:
+                    raise ResultMissing(
+                        f"{record_id!r} has not ended in time: it is {record.status} at {record.step!r}"
+                    )
+                looks = [asyncio.ensure_future(wait) for wait in (self.clock.sleep(pause), ended.wait())]
+                try:
+                    await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for look in looks:
+                        look.cancel()
+                pause = min(pause * 1.5, 0.5)
+        finally:
+            self._waiting.pop(record_id, None)
 
     # -- acting ------------------------------------------------------------------------------------------------
 
     async def signal(
-        self, record_id: str, signal: str, value: object = None, *, signal_id: str | None = None
+        self,
+        record_id: str,
+        signal: str,
+        value: object = None,
+        *,
+        signal_id: str | None = None,
+        by: str | None = None,
     ) -> Record:
         """Send a signal. The same ``signal_id`` again is the same signal."""
         text = PLAIN.encode(value, f"the value of signal {signal!r}")
-        sent = Send(signal_id or new_id("s_"), record_id, signal, text)
+        sent = Send(signal_id or new_id("s_"), record_id, signal, text, self.who if by is None else by)
         [verdict] = await self._patiently(lambda: self.ledger.send([sent]))
         if isinstance(verdict, Conflict):
             await self.get(record_id)
@@ -311,14 +362,18 @@ class Client:
         question: str = "",
         via: str = "python",
         groups: Mapping[str, Sequence[str]] | None = None,
+        change_id: str = "",
     ) -> Record:
         """Answer what a record asks. ``seen``: the hash of what was shown; an answer to anything else is refused."""
         person = self.who if by is None else by
+        schema = await self._schema_of(record_id) if edits else None
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             wait = _asked(record, question)
             vote = Vote(choice, person, note, dict(edits or {}), via, self.clock.now(), seen)
             approval.check_vote(wait, vote, groups)
+            if edits:  # also of one vote among several: the last one must not fail for it
+                self._check_data(record, dump(parse(record.data) | dict(edits)), schema)
             new, answer = approval.counted(wait, vote)
             told: dict[str, Any] = {"choice": choice, "by": person, "via": via, "note": note, "question": wait.name}
             if edits:
@@ -335,14 +390,21 @@ class Client:
             }
             data = dump(parse(record.data) | dict(answer.edits)) if answer.edits else None
             if data is not None:
-                self._check_data(record, data)
+                self._check_data(record, data, schema)
             receipt = _answer_receipt(record, wait, Kind.ASK, dump(value), f"answer-{record.version}")
             return transition.answered(record, record.updated_at, wait.key, told, data), (receipt,)
 
-        return await self._change(record_id, decide)
+        return await self._change(record_id, decide, change_id)
 
     async def resolve(
-        self, record_id: str, *, happened: bool, value: object = None, by: str | None = None, effect: str = ""
+        self,
+        record_id: str,
+        *,
+        happened: bool,
+        value: object = None,
+        by: str | None = None,
+        effect: str = "",
+        change_id: str = "",
     ) -> Record:
         """Say whether an effect in doubt happened, and what came of it."""
         person = self.who if by is None else by
@@ -366,9 +428,9 @@ class Client:
             told = {"effect": wait.name, "happened": happened, "by": person}
             return transition.resolved(record, record.updated_at, wait.key, told), (receipt,)
 
-        return await self._change(record_id, decide)
+        return await self._change(record_id, decide, change_id)
 
-    async def move(self, record_id: str, step: str, *, by: str | None = None) -> Record:
+    async def move(self, record_id: str, step: str, *, by: str | None = None, change_id: str = "") -> Record:
         """Move a record by hand along a declared transition."""
         person = self.who if by is None else by
         definition = await self._definition((await self.get(record_id)).workflow)
@@ -382,7 +444,7 @@ class Client:
             ends = bool(target and target["rests"] and target["ends"])
             return transition.move(record, record.updated_at, person, step, legal, rests=rests, ends=ends), ()
 
-        return await self._change(record_id, decide)
+        return await self._change(record_id, decide, change_id)
 
     async def edit(
         self, record_id: str, data: Mapping[str, Any], *, version: int | None = None, by: str | None = None
@@ -390,16 +452,17 @@ class Client:
         """Replace the data of a record that nobody holds; with ``version``, only if it is still that one."""
         person = self.who if by is None else by
         text = PLAIN.encode(dict(data), f"the data of {record_id!r}")
+        schema = await self._schema_of(record_id)
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             if version is not None and record.version != version:
                 raise StaleVersion(f"{record_id!r} has changed since it was read: it is at version {record.version}")
-            self._check_data(record, text)
+            self._check_data(record, text, schema)
             return transition.edit(record, record.updated_at, person, text), ()
 
         return await self._change(record_id, decide)
 
-    async def retry(self, record_id: str, *, step: str = "", by: str | None = None) -> Record:
+    async def retry(self, record_id: str, *, step: str = "", by: str | None = None, change_id: str = "") -> Record:
         """Try an ended or backing-off record again where it stopped; with ``step``, from that step anew (a rewind)."""
         person = self.who if by is None else by
         current = await self.get(record_id)
@@ -413,7 +476,7 @@ class Client:
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             return transition.retry(record, record.updated_at, person, step=step), failed_maps
 
-        return await self._change(record_id, decide)
+        return await self._change(record_id, decide, change_id)
 
     async def _failed_maps(self, record: Record) -> tuple[Receipt, ...]:
         """Maps of this visit in which children failed: a retry of the parent does those children again."""
@@ -429,14 +492,16 @@ class Client:
             and any("error" in row for row in parse(receipt.value))
         )
 
-    async def cancel(self, record_id: str, *, undo: bool = False, reason: str = "", by: str | None = None) -> Record:
+    async def cancel(
+        self, record_id: str, *, undo: bool = False, reason: str = "", by: str | None = None, change_id: str = ""
+    ) -> Record:
         """Cancel a record; one that runs is asked to stop. With ``undo``, what it did is taken back."""
         person = self.who if by is None else by
         for _ in range(20):
             record = await self.get(record_id)
             if record.status is Status.RUNNING:
                 wish = dump({"by": person, "reason": reason or f"cancelled by {person or 'a person'}", "undo": undo})
-                change = Change(new_id(), record_id, record.version, None, cancel=wish)
+                change = Change(change_id or new_id(), record_id, record.version, None, cancel=wish)
                 [verdict] = await self._commit([change])
                 if isinstance(verdict, Applied):
                     return verdict.record
@@ -445,16 +510,19 @@ class Client:
                 return await self._change(
                     record_id,
                     lambda r: (transition.cancel(r, r.updated_at, person, reason, undo=undo), ()),
+                    change_id,
                 )
             except IllegalMove:
                 if (await self.get(record_id)).status is not Status.RUNNING:
                     raise
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
 
-    async def prioritise(self, record_id: str, priority: int) -> Record:
+    async def prioritise(self, record_id: str, priority: int, *, by: str | None = None) -> Record:
         """Give a record another priority; it may be running."""
         record = await self.get(record_id)
-        [verdict] = await self._commit([Change(new_id(), record_id, record.version, None, priority=priority)])
+        person = self.who if by is None else by
+        change = Change(new_id(), record_id, record.version, None, priority=priority, by=person)
+        [verdict] = await self._commit([change])
         return self._landed(verdict)
 
     # -- orders ------------------------------------------------------------------------------------------------
@@ -506,14 +574,33 @@ class Client:
             raise InputError("the client is not open; use it in a 'with' block")
         return self.keyring
 
+    async def definition(self, workflow: str) -> dict[str, Any]:
+        """What a workflow is, as this process or the ledger knows it."""
+        return await self._definition(workflow)
+
+    async def made(self, record_id: str, change_id: str) -> bool:
+        """Whether the log of this record has a line of this change: whoever names its changes does none twice."""
+        return any(line.change_id == change_id for line in await self.ledger.events(record_id=record_id, limit=100_000))
+
     async def _definition(self, workflow: str) -> dict[str, Any]:
         known = self.registry.get(workflow)
         return known.definition() if known is not None else await engine.definition(self.ledger, workflow)
 
-    def _check_data(self, record: Record, text: str) -> None:
+    async def _schema_of(self, record_id: str) -> Mapping[str, Any] | None:
+        """The registered schema of a record's data; None where this process knows the workflow itself."""
+        workflow = (await self.get(record_id)).workflow
+        if self.registry.get(workflow) is not None:
+            return None
+        found: Mapping[str, Any] | None = (await engine.definition(self.ledger, workflow)).get("schema")
+        return found
+
+    def _check_data(self, record: Record, text: str, schema: Mapping[str, Any] | None) -> None:
+        """Refuse data that the workflow does not take, by its type, or by the schema that a worker registered."""
         known = self.registry.get(record.workflow)
         if known is not None:
             known.data.decode(text, f"the data of {record.record_id!r}")
+        elif problem := misfit(schema, parse(text)):
+            raise InputError(f"the data of {record.record_id!r} would not fit workflow {record.workflow!r}: {problem}")
 
     async def _patiently(self, work: Callable[[], Any]) -> Any:
         """Repeat the same request while the store does not answer: it is deduplicated by its id."""
@@ -531,12 +618,15 @@ class Client:
         verdicts: list[Verdict] = await self._patiently(lambda: self.ledger.commit(changes))
         return verdicts
 
-    async def _change(self, record_id: str, decide: Callable[[Record], tuple[Move, tuple[Receipt, ...]]]) -> Record:
+    async def _change(
+        self, record_id: str, decide: Callable[[Record], tuple[Move, tuple[Receipt, ...]]], change_id: str = ""
+    ) -> Record:
         """Read, decide, compare-and-swap; and again if somebody else was faster."""
         for _ in range(20):
             record = (await self.get(record_id))._replace(updated_at=await self.ledger.now())
             move, receipts = decide(record)
-            change = Change(new_id(), record_id, record.version, move.image, lines=move.lines, receipts=receipts)
+            id_ = change_id or new_id()
+            change = Change(id_, record_id, record.version, move.image, lines=move.lines, receipts=receipts)
             [verdict] = await self._commit([change])
             if isinstance(verdict, Conflict):
                 continue

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 from quire.errors import LedgerUnavailable
-from quire.ledger.base import Ledger, Recovered, Row
+from quire.ledger.base import Ledger, Recovered, Row, Tidied
 from quire.model.change import (
     Beaten,
     Change,
@@ -36,7 +36,9 @@ Fault = Literal["write-lost", "answer-lost"]
 Lose = Callable[[str, int], Fault | None]
 
 #: The verbs that write. What only reads is never lost, and not counted as a write.
-WRITES = frozenset({"commit", "claim", "send", "beat", "farewell", "recover", "order", "keep", "forget", "restore"})
+WRITES = frozenset(
+    {"commit", "claim", "send", "beat", "farewell", "recover", "order", "keep", "forget", "tidy", "restore"}
+)
 
 
 def lose_nth(nth: int, fault: Fault, verbs: frozenset[str] = WRITES) -> Lose:
@@ -120,6 +122,9 @@ class PassingLedger(Ledger):
 
     async def forget(self, events: Sequence[Event]) -> int:
         return await self._pass("forget", lambda: self.ledger.forget(events))
+
+    async def tidy(self, before: float) -> Tidied:
+        return await self._pass("tidy", lambda: self.ledger.tidy(before))
 
     async def dump(self, type_: type[Row], *, after: tuple[Any, ...] = (), limit: int = 1000) -> list[Row]:
         return await self._pass("dump", lambda: self.ledger.dump(type_, after=after, limit=limit))

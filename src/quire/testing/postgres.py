@@ -99,22 +99,23 @@ class PostgresServer:
         self._halt()
         shutil.rmtree(directory, ignore_errors=True)
 
-    def create_database(self) -> str:
-        """Make an empty database and return its URL."""
+    def create_database(self, copied: str = "") -> str:
+        """Make an empty database, or a copy of another that nobody is connected to, and return its URL."""
         name = f"quire_{uuid.uuid4().hex[:16]}"
-        self._execute("CREATE DATABASE {} TEMPLATE template0", name)
+        template = urlsplit(copied).path.removeprefix("/") or "template0"
+        self._execute("CREATE DATABASE {} TEMPLATE {}", name, template)
         return urlsplit(self.url)._replace(path=f"/{name}").geturl()
 
     def drop_database(self, url: str) -> None:
         """Remove a database made here, together with whatever is still connected to it."""
         self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", urlsplit(url).path.removeprefix("/"))
 
-    def _execute(self, statement: LiteralString, name: str) -> None:
+    def _execute(self, statement: LiteralString, *names: str) -> None:
         import psycopg
         from psycopg import sql
 
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
     def _start(self, directory: Path) -> None:
         if self._as_user:

@@ -1,0 +1,53 @@
+"""What a ledger forgets when somebody tidies it."""
+
+from __future__ import annotations
+
+import pytest
+
+from quire.ledger.base import Ledger
+from quire.machine.outcome import Done, Saved
+from quire.model.codec import dump
+from quire.testing.clock import ToldClock
+from quire.testing.conformance.asking import applied, beat, intend, lose_worker, run, settle, start, the
+from quire.testing.conformance.suite import Suite
+
+
+class Tidying(Suite):
+    """What nothing names any more is deleted when somebody asks for it, and nothing else (20)."""
+
+    async def test_old_closed_workers_are_forgotten_but_for_those_whose_acts_are_open(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        if type(ledger).tidy is Ledger.tidy:
+            pytest.skip("this store keeps what nothing names")
+        row = await run(ledger, worker="doubtful")
+        await intend(ledger, row)
+        for worker in ("gone", "young", "doubtful"):
+            await beat(ledger, worker, *([row] if worker == "doubtful" else []))
+        await lose_worker(ledger, clock)
+        await beat(ledger, "alive", lease=1e6)
+        clock.advance(1e5)
+        await beat(ledger, "young_one")
+        await ledger.farewell("young_one")
+
+        tidied = await ledger.tidy(clock.now() - 1000)
+
+        left = {worker.worker_id for worker in await ledger.workers()}
+        assert (tidied.workers, left) == (2, {"doubtful", "alive", "young_one"})
+        assert (await ledger.tidy(clock.now() - 1000)).workers == 0
+
+    async def test_long_values_that_nothing_names_are_forgotten(self, ledger: Ledger, clock: ToldClock) -> None:
+        if type(ledger).tidy is Ledger.tidy:
+            pytest.skip("this store keeps what nothing names")
+        kept, gone = dump("k" * 200_000), dump("g" * 200_000)
+        row = await run(ledger, data=kept)
+        other = await run(ledger, "other", data=gone)
+        applied(await settle(ledger, other, Done("1", "{}")))
+        before = await ledger.tidy(clock.now())
+        applied(await settle(ledger, row, Saved(kept)))
+
+        assert before.blobs == ledger.traits.durable  # in memory a long value is no row of its own
+        assert (await the(ledger)).data == kept
+        assert (await ledger.tidy(clock.now())).blobs == 0
+        again = await start(ledger, "again", data=gone)
+        assert (await the(ledger, "again")).data == again.data == gone

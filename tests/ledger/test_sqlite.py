@@ -1,0 +1,87 @@
+"""What is particular to the ledger in SQLite: leases are counted on a clock that nobody can set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from quire.ledger.sqlite import SqliteLedger
+from quire.model.record import Status
+from quire.testing import ToldClock
+from quire.testing.conformance import beat, claim, run, slot, start_all, the
+
+
+class Wall:
+    """A told clock whose wall clock a person, or NTP, steps."""
+
+    def __init__(self, clock: ToldClock) -> None:
+        self.clock = clock
+        self.step = 0.0
+
+    def now(self) -> float:
+        return self.clock.now() + self.step
+
+    def boottime(self) -> float:
+        return self.clock.boottime()
+
+    async def sleep(self, span: float) -> None:
+        await self.clock.sleep(span)
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+async def test_a_step_of_the_wall_clock_closes_no_live_worker_and_keeps_no_dead_one(
+    tmp_path: Path, step: float
+) -> None:
+    clock = ToldClock()
+    wall = Wall(clock)
+    ledger = SqliteLedger(tmp_path / "ledger.db", wall)
+    await ledger.open()
+    await start_all(ledger, ["live", "dead"])
+    [dead] = (await claim(ledger, slot(timeout=1e6), worker="dead", limit=1)).records
+    [live] = (await claim(ledger, slot(timeout=1e6), worker="live")).records
+
+    wall.step = step
+    clock.advance(20)
+    stepped = await ledger.recover()
+    await beat(ledger, "live", live)
+    clock.advance(12)
+    too_early = await ledger.recover()
+    clock.advance(2)
+    in_time = await ledger.recover()
+
+    assert (stepped.workers, too_early.workers) == (0, 0)
+    assert {worker.worker_id for worker in too_early.open} == {"live", "dead"}
+    assert (in_time.workers, in_time.records) == (1, 1)
+    assert await the(ledger, "live") == live
+    assert (await the(ledger, "dead")).version == dead.version + 1
+    assert (await the(ledger, "dead")).status is Status.PENDING
+    assert {worker.worker_id: worker.closed for worker in await ledger.workers()} == {
+        "live": None,
+        "dead": "its lease ran out",
+    }
+    await ledger.close()
+
+
+@contextmanager
+def another_boot(ledger: SqliteLedger) -> Iterator[None]:
+    before, ledger._boot_id = ledger._boot_id, "another"
+    yield
+    ledger._boot_id = before
+
+
+async def test_across_boots_the_wall_clock_decides(tmp_path: Path) -> None:
+    clock = ToldClock()
+    ledger = SqliteLedger(tmp_path / "ledger.db", clock)
+    await ledger.open()
+    with another_boot(ledger):
+        await run(ledger)
+    clock.advance(32)
+    too_early = await ledger.recover()
+    clock.advance(2)
+
+    assert too_early.workers == 0
+    assert (await ledger.recover()).workers == 1
+    await ledger.close()

@@ -1,0 +1,155 @@
+"""A record that is started beside an idle worker begins there at once, by one commit (decision 009)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from quire import Run, Status, Workflow, workflow
+from quire.ledger.base import Ledger
+from quire.ledger.memory import MemoryLedger
+from quire.ledger.sqlite import SqliteLedger
+from quire.surfaces.client import Client
+from quire.testing import LossyLedger
+from quire.testing.faults import Fault
+
+passes: list[str] = []
+
+
+class Gate:
+    """Where slow steps wait; a new one for each test, for an event belongs to its loop."""
+
+    go: asyncio.Event
+
+
+gate = Gate()
+
+
+@workflow
+async def quick(run: Run[dict[str, Any]]) -> str:
+    passes.append(run.record_id)
+    return "done"
+
+
+@workflow
+async def slow(run: Run[dict[str, Any]]) -> str:
+    await gate.go.wait()
+    return "done"
+
+
+capped: Workflow[dict[str, Any], str] = Workflow("capped", cap=1, result=str)
+
+
+@capped.step
+async def alone(run: Run[dict[str, Any]]) -> str:
+    await gate.go.wait()
+    return "done"
+
+
+@asynccontextmanager
+async def working(ledger: Ledger, **options: Any) -> AsyncIterator[Client]:
+    """A client beside a worker that has nothing to do."""
+    passes.clear()
+    gate.go = asyncio.Event()
+    async with Client(ledger, workflows=[quick, slow, capped]) as client:
+        worker = client.worker(**options)
+        task = asyncio.ensure_future(worker.run())
+        while not worker._idle:
+            await asyncio.wait({task}, timeout=0.001)
+        try:
+            yield client
+        finally:
+            gate.go.set()
+            worker.stop()
+            await task
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Any) -> Ledger:
+    if request.param == "memory":
+        return MemoryLedger()
+    if request.param == "sqlite":
+        return SqliteLedger(tmp_path / "ledger.db")
+    from quire.ledger.postgres import PostgresLedger
+
+    return PostgresLedger(request.getfixturevalue("postgres_url"))
+
+
+async def kinds(client: Client, record_id: str) -> list[str]:
+    return [event.kind for event in await client.events(record_id)]
+
+
+async def test_a_started_record_runs_without_a_claim_of_its_own(ledger: Ledger) -> None:
+    async with working(ledger) as client:
+        handle = await client.start(quick, {}, id="r")
+
+        assert await handle.result(timeout="20s") == "done"
+
+        assert await kinds(client, "r") == ["started", "claimed", "done"]
+        events = await client.events("r")
+        assert events[0].change_id == events[1].change_id
+
+
+async def test_the_same_start_again_runs_once(ledger: Ledger) -> None:
+    async with working(ledger) as client:
+        handles = [await client.start(quick, {}, id="r") for _ in range(3)]
+
+        assert [await handle.result(timeout="20s") for handle in handles] == ["done"] * 3
+        assert passes == ["r"]
+
+
+async def test_a_full_worker_takes_no_more(ledger: Ledger) -> None:
+    async with working(ledger, concurrency=1) as client:
+        first = await client.start(slow, {}, id="a")
+        second = await client.start(slow, {}, id="b")
+
+        assert [(await handle.record()).status for handle in (first, second)] == [Status.RUNNING, Status.PENDING]
+        gate.go.set()
+        assert await second.result(timeout="20s") == "done"
+
+
+async def test_a_cap_holds_for_what_begins_at_once(ledger: Ledger) -> None:
+    async with working(ledger) as client:
+        handles = [await client.start(capped, {}, id=name) for name in "abc"]
+
+        records = await client.find(workflow="capped")
+        assert sorted(record.status for record in records) == [Status.PENDING, Status.PENDING, Status.RUNNING], [
+            await kinds(client, name) for name in "abc"
+        ]
+        gate.go.set()
+        assert [await handle.result(timeout="20s") for handle in handles] == ["done"] * 3
+
+
+async def test_what_is_paused_does_not_begin(ledger: Ledger) -> None:
+    async with working(ledger) as client:
+        await client.pause()
+        handle = await client.start(quick, {}, id="r")
+
+        assert (await handle.record()).status is Status.PENDING
+        assert passes == []
+        await client.resume()
+        assert await handle.result(timeout="20s") == "done"
+
+
+@pytest.mark.parametrize("fault", ["write-lost", "answer-lost"])
+async def test_a_start_whose_answer_is_lost_begins_once(fault: Fault) -> None:
+    lossy = LossyLedger(MemoryLedger(), lambda *_: None)
+    async with working(lossy) as client:
+        lost: list[str] = []
+
+        def lose_the_first(verb: str, _number: int) -> Fault | None:
+            if verb != "commit" or lost:
+                return None
+            lost.append(verb)
+            return fault
+
+        lossy.lose = lose_the_first
+        handle = await client.start(quick, {}, id="r")
+
+        assert await handle.result(timeout="20s") == "done"
+        assert passes == ["r"]
+        assert (await kinds(client, "r"))[:2] == ["started", "claimed"]

@@ -12,7 +12,9 @@ import pytest
 
 from quire.folder.base import Directory, FolderError, Gone, Once, Rank, Replace
 from quire.folder.drive import DriveFolder
+from quire.google.drive import SPREADSHEET
 from quire.ledger.memory import MemoryLedger
+from quire.ledger.sheets import SheetsLedger
 from quire.runtime.projector import Projector
 from quire.surfaces.client import Client
 from quire.testing import ToldClock
@@ -140,7 +142,56 @@ async def test_the_projector_fills_it(emulator: Emulator, root: str) -> None:
     assert json.loads(content or b"")["status"] == "NEEDS_APPROVAL"
 
 
+async def test_many_new_files_are_one_commit_of_a_sheets_ledger(emulator: Emulator, root: str) -> None:
+    """Their ids are remembered together; afterwards nothing is written to the ledger at all."""
+    book = call(emulator, "POST", "/drive/v3/files", {"name": "Book", "mimeType": SPREADSHEET})["id"]
+    ledger = SheetsLedger(f"sheets://{book}?endpoint={emulator.url}", ToldClock())
+    await ledger.open()
+    try:
+        folder = DriveFolder(f"drive://{root}?endpoint={emulator.url}", ledger)
+        await folder.open()
+        seq = ledger.replica.seq
+        files = [Replace(f"Workflows/w/state/{n}.json", b"1") for n in range(40)]
+        await folder.write(files)
+        assert ledger.replica.seq <= seq + 2
+        seq = ledger.replica.seq
+        await folder.write([write._replace(content=b"2") for write in files])
+        await folder.close()
+        again = DriveFolder(f"drive://{root}?endpoint={emulator.url}", ledger)
+        await again.open()
+        assert await again.read(*(write.path for write in files)) == [b"2"] * 40
+        assert ledger.replica.seq == seq
+        await again.close()
+    finally:
+        await ledger.close()
+    assert names(emulator).count("7.json") == 1
+
+
+async def test_what_drive_refuses_is_told_in_a_sentence(emulator: Emulator, root: str) -> None:
+    no_room = "Service Accounts do not have storage quota. Leverage shared drives instead."
+    async with opened(emulator, root, MemoryLedger()) as folder:
+        fault = {"fault": "error", "kind": "drive.files.create", "status": 403, "message": no_room, "count": None}
+        control(emulator, "POST", "faults", fault)
+        with pytest.raises(FolderError, match=r"no storage of its own: use a folder in a shared drive"):
+            await folder.write([Once(f"Workflows/w/{n}", b"1") for n in range(3)])
+
+
 async def test_a_folder_that_is_not_there_is_named(emulator: Emulator) -> None:
     with pytest.raises(FolderError, match=r"drive://nowhere.*shared with"):
         async with opened(emulator, "nowhere", MemoryLedger()):
             pass
+
+
+async def test_a_file_named_stop_that_a_person_put_there_is_seen(emulator: Emulator, root: str) -> None:
+    ledger = MemoryLedger()
+    async with opened(emulator, root, ledger) as folder:
+        await folder.prepare("w")
+        assert await folder.stops(["w", "v"]) == {}
+        base = json.loads((await ledger.setting(f"drive/{root}/Workflows/w")).value)["id"]  # type: ignore[union-attr]
+        call(emulator, "POST", "/drive/v3/files", {"name": "STOP", "parents": [base]})
+        call(emulator, "POST", "/drive/v3/files", {"name": "STOP"})  # elsewhere in the same account
+
+        assert await folder.stops(["w", "v"]) == {"w": "Workflows/w/STOP"}
+
+        call(emulator, "POST", "/drive/v3/files", {"name": "STOP.txt", "parents": [root]})
+        assert await folder.stops(["w", "v"]) == {"w": "Workflows/w/STOP", "": "STOP.txt"}

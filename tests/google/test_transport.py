@@ -27,6 +27,7 @@ from quire.google.error import (
 )
 from quire.google.sheets import Sheets
 from quire.google.transport import Transport
+from quire.testing import ToldClock
 from quire.testing.emulator import Emulator
 from tests.google.conftest import Hurried, control
 
@@ -125,6 +126,11 @@ async def test_a_write_that_was_refused_for_its_quota_is_sent_again(emulator: Em
         control(emulator, "POST", "faults", {"fault": "rate_limit", "kind": "batchUpdate", "count": 2})
 
         await sheets.spreadsheets_batch_update(book, [add_sheet("x")], repeatable=False)
+
+        counters = control(emulator, "GET", "counters")["counters"]
+        assert counters["kind sheets.spreadsheets.batchUpdate"] == 3
+        titles = [sheet["properties"]["title"] for sheet in (await sheets.spreadsheets_get(book))["sheets"]]
+        assert titles.count("x") == 1
 
 
 async def test_nobody_there_is_told_as_not_done(hurried: Hurried) -> None:
@@ -276,3 +282,18 @@ async def test_a_429_halves_the_quota_for_a_minute(hurried: Hurried) -> None:
     assert budget.limit(Lane.RECEIPT) == 10
     budget.sharers = 2
     assert budget.limit(Lane.RECEIPT) == 5
+
+
+async def test_half_of_the_quota_may_come_at_once_and_the_rest_is_spread() -> None:
+    clock = ToldClock()
+    budget = Budget(clock, 50.0)  # of which settles may use 40
+    assert [await budget.take(Lane.SETTLE) for _ in range(21)] == [False] * 21
+
+    late = asyncio.ensure_future(budget.take(Lane.SETTLE))
+    assert not await budget.take(Lane.RECEIPT)  # who goes first does not wait
+    await clock.sleep(0)
+    assert not late.done()
+    clock.advance(60 / 40)
+
+    assert await late
+    assert budget.used == 23

@@ -10,12 +10,12 @@ from quire import Act, Run, Workflow, effect
 from quire.clock import SYSTEM
 from quire.ledger.sheets import SheetsLedger
 from quire.machine.outcome import Done, Next
-from quire.model.change import Query
 from quire.model.record import Status
 from quire.surfaces.client import Client
 from quire.testing import ToldClock
-from quire.testing.conformance import beat, claim, new_settle, settle, slot, start, start_all
+from quire.testing.conformance import beat, new_settle, settle, start, start_all
 from tests.folder.flows import ALL, publish
+from tests.sheets.asking import take
 from tests.sheets.conftest import Google, MakeLedger
 from tests.sheets.test_faults import opened
 
@@ -54,26 +54,6 @@ async def test_a_workflow_with_a_question_and_an_effect_runs_to_its_end(
     assert record.status is Status.DONE
 
 
-async def test_a_storm_while_a_worker_runs_records(google: Google, book: str) -> None:
-    """Every record ends, and no effect is done twice."""
-    acts.clear()
-    ledger = SheetsLedger(f"sheets://{book}?endpoint={google.url}")
-    async with Client(ledger, workflows=[told], who="ann") as client:
-        for seed, fault in enumerate(("rate_limit", "reset", "lost_answer", "error_after")):
-            google.fault(fault, kind="batchUpdate|values", probability=0.15, count=None, seed=seed)
-        await asyncio.gather(*(client.start(told, {}, id=f"r{n}") for n in range(40)))
-        await client.work()
-        google.calm()
-
-        records = await ledger.find(Query(limit=100))
-        events = await ledger.events(limit=10_000)
-
-    assert [record.status for record in records] == [Status.DONE] * 40
-    assert acts == {f"r{n}": 1 for n in range(40)}
-    assert sum(event.kind == "effect.twice" for event in events) == 0
-    assert all(f"told {record.record_id}" in (record.result or "") for record in records)
-
-
 async def test_hundreds_of_transitions_share_one_write(make_ledger: MakeLedger, google: Google) -> None:
     ledger = make_ledger()
     async with opened(ledger):
@@ -82,7 +62,7 @@ async def test_hundreds_of_transitions_share_one_write(make_ledger: MakeLedger, 
         await start_all(ledger, [f"r{n}" for n in range(200)])
         transitions = 200
         for _ in range(2):
-            rows = (await claim(ledger, limit=200)).records
+            rows = (await take(ledger, limit=200)).records
             now = await ledger.now()
             verdicts = await ledger.commit([new_settle(row, Next("work", "{}"), now) for row in rows])
             transitions += len(rows) + len(verdicts)
@@ -99,7 +79,7 @@ async def test_a_transition_of_an_idle_ledger_is_one_call(make_ledger: MakeLedge
         await beat(ledger, lease=600.0)
         google.forget_counters()
         await start(ledger)
-        [row] = (await claim(ledger, slot())).records
+        [row] = (await take(ledger)).records
         await settle(ledger, row, Done("1", "{}"))
         counted = google.counters()
 
@@ -128,3 +108,22 @@ async def test_an_idle_worker_reads_twelve_times_a_minute_at_the_most(
 
     assert counted.get("reads", 0) <= 12 * minutes
     assert counted.get("writes", 0) <= minutes
+
+
+async def test_a_poll_is_one_read_and_a_commit_is_as_long_with_many_records_as_with_few(
+    make_ledger: MakeLedger, google: Google
+) -> None:
+    ledger = make_ledger()
+    lengths = []
+    async with opened(ledger):
+        for first in (0, 100):
+            await start_all(ledger, [f"r{n:05}" for n in range(first, 20 * first + 100)])
+            google.forget_counters()
+            await ledger.counts()
+            assert (google.counters()["reads"], google.counters().get("writes", 0)) == (1, 0)
+            before = ledger.transport.sent_bytes
+            await start(ledger, f"x{first:05}")
+            lengths.append(ledger.transport.sent_bytes - before)
+            assert (google.counters()["reads"], google.counters()["writes"]) == (1, 1)
+    few, many = lengths
+    assert many < 1.02 * few

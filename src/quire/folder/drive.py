@@ -8,6 +8,7 @@ old id is remembered until its file is surely gone.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +17,19 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from quire.clock import new_id
-from quire.folder.base import Directory, Fence, Folder, FolderError, Gone, Once, Replace, Settings, Write, unfenced
+from quire.folder.base import (
+    STOP,
+    Directory,
+    Fence,
+    Folder,
+    FolderError,
+    Gone,
+    Once,
+    Replace,
+    Settings,
+    Write,
+    unfenced,
+)
 from quire.folder.layout import WORKFLOWS
 from quire.folder.names import Names
 from quire.folder.state import rank_of
@@ -29,6 +42,8 @@ from quire.model.side import Setting
 _MARK = f"{WORKFLOWS}/.folder.json"
 #: Ids are asked for in such lots.
 _LOT = 50
+#: Files that are written side by side.
+_AT_ONCE = 8
 
 
 class _Place(NamedTuple):
@@ -42,7 +57,33 @@ class _Place(NamedTuple):
     version: int
 
 
+_NOWHERE = _Place("", (), 0)
+
+
+def _runs(writes: Sequence[Write]) -> list[list[Write]]:
+    """Writes of one kind that follow each other, each to a path of its own: these are done side by side."""
+    runs: list[list[Write]] = []
+    for write in writes:
+        last = runs[-1] if runs else []
+        if last and type(last[0]) is type(write) and all(other.path != write.path for other in last):
+            last.append(write)
+        else:
+            runs.append([write])
+    return runs
+
+
+def _first(errors: ExceptionGroup[Exception]) -> Exception:
+    found: Exception = errors
+    while isinstance(found, ExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
 class DriveFolder(Folder):
+    """Files in Drive, below one folder."""
+
+    look_seconds = 30.0
+
     def __init__(self, url: str, settings: Settings, *, credentials: Credentials | None = None) -> None:
         parts = urlsplit(url)
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
@@ -60,6 +101,8 @@ class DriveFolder(Folder):
         self._made: set[str] = set()
         self._seen: dict[str, str] = {}
         self._ids: list[str] = []
+        self._asking = asyncio.Lock()
+        self._open_now = False
 
     async def open(self) -> None:
         given, endpoint = self._given, self._given.get("endpoint", "")
@@ -83,8 +126,11 @@ class DriveFolder(Folder):
         except BaseException:
             await self.transport.close()
             raise
+        self._open_now = True
 
     async def _open(self) -> None:
+        for setting in await self.settings.settings(self._name("")):
+            self._remember(setting)
         [mark] = await self.read(_MARK)
         if mark is None:
             await self.write([Gone(_MARK)])
@@ -98,7 +144,9 @@ class DriveFolder(Folder):
             ) from None
 
     async def close(self) -> None:
-        await self.transport.close()
+        if self._open_now:
+            self._open_now = False
+            await self.transport.close()
 
     def link(self, path: str) -> str:
         return path
@@ -120,10 +168,12 @@ class DriveFolder(Folder):
     async def _look(self, path: str) -> _Place:
         """As the ledger has it now."""
         setting = await self.settings.setting(self._name(path))
-        if setting is None:
-            return _Place("", (), 0)
+        return _NOWHERE if setting is None else self._remember(setting)
+
+    def _remember(self, setting: Setting) -> _Place:
         value = json.loads(setting.value)
-        place = self._places[path] = _Place(value["id"], tuple(value["gone"]), setting.version)
+        place = _Place(value["id"], tuple(value["gone"]), setting.version)
+        self._places[setting.name.removeprefix(self._name(""))] = place
         return place
 
     async def _keep(self, path: str, place: _Place) -> _Place:
@@ -138,8 +188,9 @@ class DriveFolder(Folder):
         """The id of this path's file, made now if it has none."""
         place = await self._place(path)
         while not place.file_id:
-            if not self._ids:
-                self._ids = await self.drive.files_generate_ids(_LOT)
+            async with self._asking:
+                if not self._ids:
+                    self._ids = await self.drive.files_generate_ids(_LOT)
             place = await self._keep(path, place._replace(file_id=self._ids.pop()))
         return place.file_id
 
@@ -147,17 +198,34 @@ class DriveFolder(Folder):
 
     async def write(self, writes: Sequence[Write], fence: Fence = unfenced) -> None:
         async with self._told():
-            for write in writes:
-                fence()
-                match write:
-                    case Directory(path=path):
-                        await self._directory(path)
-                    case Gone(path=path):
-                        await self._remove(path)
-                    case Once(path=path, content=content):
-                        await self._create(path, content)
-                    case Replace():
-                        await self._replace(write, fence)
+            await self._reserve([write.path for write in writes if not isinstance(write, Gone)])
+            for run in _runs(writes):
+                gate = asyncio.Semaphore(_AT_ONCE)
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        for write in run:
+                            group.create_task(self._write(write, fence, gate))
+                except ExceptionGroup as errors:
+                    raise _first(errors) from None
+
+    async def _reserve(self, paths: Sequence[str]) -> None:
+        """Ids for all these paths and the directories above them, asked of the ledger together: one commit for many."""
+        whole = {above for path in paths for above in (path, *map(str, PurePosixPath(path).parents))} - {".", ""}
+        new = [path for path in sorted(whole) if not self._places.get(path, _NOWHERE).file_id]
+        await asyncio.gather(*map(self._file_id, new))
+
+    async def _write(self, write: Write, fence: Fence, gate: asyncio.Semaphore) -> None:
+        async with gate:
+            fence()
+            match write:
+                case Directory(path=path):
+                    await self._directory(path)
+                case Gone(path=path):
+                    await self._remove(path)
+                case Once(path=path, content=content):
+                    await self._create(path, content)
+                case Replace():
+                    await self._replace(write, fence)
 
     async def _directory(self, path: str) -> str:
         """The id of this directory; it and those above it are made if they are not there."""
@@ -228,6 +296,23 @@ class DriveFolder(Folder):
             place = await self._look(under)
             found = [path async for path in self._walk(under, place.file_id)] if place.file_id else []
         return sorted(set(found))
+
+    async def stops(self, workflows: Sequence[str]) -> dict[str, str]:
+        """Found by name, so Drive may take a while to show a new one."""
+        async with self._told():
+            tops = {self.root: ("", ""), (await self._place(WORKFLOWS)).file_id: ("", f"{WORKFLOWS}/")}
+            for workflow in workflows:
+                base = self.layout(workflow).base
+                tops[(await self._place(base)).file_id] = (workflow, f"{base}/")
+            tops.pop("", None)
+            named = " or ".join(f"name = '{name}'" for name in STOP)
+            there: dict[str, str] = {}
+            for file in await self.drive.files_list(f"({named}) and trashed = false"):
+                for parent in file.get("parents", ()):
+                    if parent in tops:
+                        workflow, where = tops[parent]
+                        there.setdefault(workflow, f"{where}{file['name']}")
+        return there
 
     async def _walk(self, under: str, directory_id: str) -> AsyncIterator[str]:
         for file in await self.drive.files_list(f"'{directory_id}' in parents and trashed = false"):

@@ -1,7 +1,9 @@
 """The quota of one user, shared by everything in this process that asks as that user; reads and writes apart.
 
-Google counts calls per minute. Here no minute, wherever it begins, has more calls than the limit. Lanes say who goes
-first when it is short; a fifth is kept for the first two, so that receipts and beats land in every storm (protocol 9).
+Google counts calls per minute. Here no minute, wherever it begins, has more calls than the limit: the first half of it
+may come at once, the rest is spread evenly, so that whoever is busy shares its calls instead of waiting out a minute.
+Lanes say who goes first when it is short; a fifth is kept for the first two, so that receipts and beats land in every
+storm (protocol 9).
 """
 
 from __future__ import annotations
@@ -61,11 +63,19 @@ class Budget:
         now = self._clock.boottime()
         while self._calls and self._calls[0] <= now - WINDOW_SECONDS:
             self._calls.popleft()
-        over = len(self._calls) - int(self.limit(lane)) if self.per_minute is not None else -1
-        return 0.0 if over < 0 else self._calls[over] + WINDOW_SECONDS - now
+        if self.per_minute is None:
+            return 0.0
+        limit = self.limit(lane)
+        over = len(self._calls) - int(limit)
+        if over >= 0:
+            return self._calls[over] + WINDOW_SECONDS - now
+        if lane > Lane.BEAT and len(self._calls) > limit / 2:
+            return max(0.0, self._calls[-1] + WINDOW_SECONDS / limit - now)
+        return 0.0
 
-    async def take(self, lane: Lane) -> None:
-        """Return when a call of this lane may be made."""
+    async def take(self, lane: Lane) -> bool:
+        """Return when a call of this lane may be made; whether that took a while."""
+        waited = False
         place = (lane, next(self._numbers))
         heapq.heappush(self._queue, place)
         try:
@@ -73,6 +83,7 @@ class Budget:
                 wait = self._wait(lane)
                 if wait <= 0 and self._queue[0] == place:
                     break
+                waited = True
                 await self._clock.sleep(max(wait, 0.01))
         finally:
             self._queue.remove(place)
@@ -80,6 +91,7 @@ class Budget:
         self.used += 1
         if self.per_minute is not None:
             self._calls.append(self._clock.boottime())
+        return waited
 
 
 class Budgets:

@@ -103,7 +103,7 @@ def error_of(status: int, body: Mapping[str, Any], what: str, account: str) -> G
             "'gcloud auth application-default login' with the scopes of Sheets and Drive."
         )
     if status == 403:
-        if "storageQuotaExceeded" in why:
+        if "storageQuotaExceeded" in why or "storage quota" in said.lower():
             return NoStorage(
                 f"{told}. A service account has no storage of its own: use a folder in a shared drive and make "
                 f"{who} a content manager there."

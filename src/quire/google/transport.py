@@ -60,6 +60,8 @@ class Transport:
         self._client: httpx2.AsyncClient | None = None
         #: When Google last answered with 429 or 5xx, or not at all; on ``clock.boottime``.
         self.troubled_at: float | None = None
+        #: Bytes of the bodies that were sent.
+        self.sent_bytes = 0
         #: How far this machine's clock is from Google's, by the last answer.
         self.skew = 0.0
 
@@ -94,11 +96,12 @@ class Transport:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         metered: bool = True,
+        paid: bool = False,
     ) -> Answer:
         """Ask until there is an answer, or the deadline is over.
 
         ``repeatable``: doing it twice is the same as once, or the request fences itself. ``metered``: it counts
-        against the quota of Sheets.
+        against the quota of Sheets. ``paid``: for the first try that was done already.
         """
         if self._client is None:
             raise Unavailable(f"{what}: the connection to Google is not open")
@@ -109,9 +112,10 @@ class Transport:
         signed_in_again = False
         tries = 0
         while True:
-            if metered:
+            if metered and not (paid and tries == 0):
                 await self.budgets.of(write).take(lane)
             left = max(1.0, until - self.clock.boottime())
+            self.sent_bytes += len(content or b"")
             try:
                 sent = {"Content-Type": "application/json", **await self.credentials.headers(), **(headers or {})}
                 response = await self._client.request(

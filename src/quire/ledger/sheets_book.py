@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from quire.clock import iso, new_id
 from quire.errors import LedgerError
@@ -42,6 +42,23 @@ STATE_CHARACTERS = 2000
 _LAST_COLUMN = chr(ord("A") + WIDTH - 1)
 
 
+class Run(NamedTuple):
+    """Rows of the tab ``state`` that follow each other and are brought up to date."""
+
+    #: The first of them, counted from 0.
+    start: int
+    record_ids: tuple[str, ...]
+
+
+class Echo(NamedTuple):
+    """What the book shows after a batch."""
+
+    #: (token, prev_token) of the journal's rows from the place of the entry on.
+    tokens: list[list[str]]
+    #: Whether the rows of the tab ``state`` are still those that were meant.
+    state_is_right: bool
+
+
 class Book:
     """One spreadsheet."""
 
@@ -50,6 +67,7 @@ class Book:
         self.spreadsheet_id = spreadsheet_id
         self.head_name = HEAD
         self._journal = "journal"
+        self._state = "state"
 
     # -- tabs ------------------------------------------------------------------------------------------------------
 
@@ -59,6 +77,7 @@ class Book:
         found = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields=fields)
         tabs = {tab["properties"].get("sheetId", 0): tab["properties"]["title"] for tab in found.get("sheets", [])}
         self._journal = tabs.get(JOURNAL_ID, self._journal)
+        self._state = tabs.get(STATE_ID, self._state)
         head = any(named.get("name", "").startswith(HEAD) for named in found.get("namedRanges", []))
         return set(tabs), set(tabs.values()), head
 
@@ -87,7 +106,7 @@ class Book:
         for again in (False, True):
             try:
                 [found] = await self.sheets.values_batch_get(
-                    self.spreadsheet_id, [f"{self._quoted}!A{first}:{_LAST_COLUMN}"], lane=lane
+                    self.spreadsheet_id, [f"{_quoted(self._journal)}!A{first}:{_LAST_COLUMN}"], lane=lane
                 )
                 return found
             except Invalid:
@@ -100,10 +119,6 @@ class Book:
                         "to a version before that (File > Version history)"
                     ) from None
         return []
-
-    @property
-    def _quoted(self) -> str:
-        return "'" + self._journal.replace("'", "''") + "'"
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -121,23 +136,35 @@ class Book:
             requests.append({"deleteDimension": {"range": span}})
         return requests
 
-    async def send(self, requests: Sequence[Mapping[str, Any]], after: int, lane: Lane) -> list[list[str]]:
-        """One batch, never repeated here. Answers (token, prev_token) of the rows from ``after`` on, as they stand."""
+    async def send(
+        self,
+        requests: Sequence[Mapping[str, Any]],
+        after: int,
+        lane: Lane,
+        *,
+        runs: Sequence[Run] = (),
+        paid: bool = False,
+    ) -> Echo:
+        """One batch, never repeated here. The answer shows what the cells in question say after it."""
+        journal, state = _quoted(self._journal), _quoted(self._state)
+        ranges = [f"{journal}!C{after + 1}:D"]
+        ranges += [f"{state}!A{run.start + 1}:A{run.start + len(run.record_ids)}" for run in runs]
         answer = await self.sheets.spreadsheets_batch_update(
             self.spreadsheet_id,
             requests,
             repeatable=False,
             lane=lane,
-            response_ranges=[f"{self._quoted}!C{after + 1}:D"],
-            fields="updatedSpreadsheet.sheets.data.rowData.values.effectiveValue.stringValue",
+            paid=paid,
+            response_ranges=ranges,
+            fields="updatedSpreadsheet.sheets(properties.sheetId,data.rowData.values.effectiveValue.stringValue)",
         )
-        found = answer.get("updatedSpreadsheet", {}).get("sheets", [])
-        data = [part for sheet in found for part in sheet.get("data", [])]
-        return [
-            [cell.get("effectiveValue", {}).get("stringValue", "") for cell in row.get("values", [])]
-            for part in data
-            for row in part.get("rowData", [])
-        ]
+        tabs = {
+            tab.get("properties", {}).get("sheetId", 0): [_texts(part) for part in tab.get("data", [])]
+            for tab in answer.get("updatedSpreadsheet", {}).get("sheets", [])
+        }
+        tokens = [row for part in tabs.get(JOURNAL_ID, []) for row in part]
+        shown = [tuple(row[0] if row else "" for row in part) for part in tabs.get(STATE_ID, [])]
+        return Echo(tokens, shown == [run.record_ids for run in runs])
 
     async def stale_head_is_refused(self) -> bool:
         """Try to commit on a head that never was."""
@@ -163,6 +190,16 @@ def is_ghost(refusal: Invalid) -> bool:
     return refusal.index == 2 and refusal.request == "addNamedRange"
 
 
+def _quoted(title: str) -> str:
+    return "'" + title.replace("'", "''") + "'"
+
+
+def _texts(part: Mapping[str, Any]) -> list[list[str]]:
+    """The texts of a block of cells."""
+    rows = part.get("rowData", [])
+    return [[cell.get("effectiveValue", {}).get("stringValue", "") for cell in row.get("values", [])] for row in rows]
+
+
 def _head(token: str, name: str) -> dict[str, Any]:
     return {"namedRangeId": token, "name": name, "range": HEAD_RANGE}
 
@@ -181,10 +218,10 @@ def protection(sheet_id: int, what: str) -> dict[str, Any]:
     }
 
 
-def _write(sheet_id: int, row: int, rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+def _write(sheet_id: int, row: int, rows: Sequence[Sequence[str]], column: int = 0) -> dict[str, Any]:
     """Plain text into cells, whatever it looks like: nothing is read as a formula, a number or a date."""
     data = [{"values": [{"userEnteredValue": {"stringValue": text}} if text else {} for text in row]} for row in rows]
-    start = {"sheetId": sheet_id, "rowIndex": row, "columnIndex": 0}
+    start = {"sheetId": sheet_id, "rowIndex": row, "columnIndex": column}
     return {"updateCells": {"rows": data, "fields": "userEnteredValue", "start": start}}
 
 
@@ -215,24 +252,23 @@ def state_row(record: Record) -> list[str]:
     return [text[:STATE_CHARACTERS] for text in texts]
 
 
-def state_requests(records: Sequence[Record], places: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The requests that bring the rows of these records up to date; new ones come after the last place."""
-    known = sorted((places[r.record_id], r) for r in records if r.record_id in places)
-    requests: list[dict[str, Any]] = []
-    run: list[list[str]] = []
-    start = 0
-    for place, record in known:
-        if run and place == start + len(run):
-            run.append(state_row(record))
+def state_requests(records: Sequence[Record], places: Mapping[str, int]) -> tuple[list[dict[str, Any]], list[Run]]:
+    """The requests that bring the rows of these records up to date; new ones come after the last place.
+
+    A row's id is written when it is born and never again: if people moved the rows, the ids beside what was written
+    tell, and the tab is mended.
+    """
+    groups: list[list[tuple[int, list[str]]]] = []
+    for place, row in sorted((places[r.record_id], state_row(r)) for r in records if r.record_id in places):
+        if groups and place == groups[-1][-1][0] + 1:
+            groups[-1].append((place, row))
         else:
-            if run:
-                requests.append(_write(STATE_ID, start, run))
-            start, run = place, [state_row(record)]
-    if run:
-        requests.append(_write(STATE_ID, start, run))
+            groups.append([(place, row)])
+    requests = [_write(STATE_ID, group[0][0], [row[1:] for _, row in group], column=1) for group in groups]
+    runs = [Run(group[0][0], tuple(row[0] for _, row in group)) for group in groups]
     if new := [state_row(record) for record in records if record.record_id not in places]:
         requests += _insert(STATE_ID, len(places) + 1, new)
-    return requests
+    return requests, runs
 
 
 def state_anew(records: Sequence[Record]) -> list[dict[str, Any]]:

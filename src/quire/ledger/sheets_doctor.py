@@ -17,13 +17,15 @@ from quire.google.error import GoogleError, Invalid, Unanswered
 from quire.google.sheets import Sheets
 from quire.google.transport import Transport
 from quire.ledger.sheets_book import HEAD, HEAD_RANGE, JOURNAL_ID, STATE_ID
-from quire.ledger.sheets_rows import COLUMNS
+from quire.ledger.sheets_rows import CELL_CHARACTERS, COLUMNS
 
 if TYPE_CHECKING:
     from quire.ledger.sheets import SheetsLedger
 
 #: How many pairs race.
 PAIRS = 20
+#: What Google allows in one book.
+MOST_CELLS = 10_000_000
 
 
 async def examine(ledger: SheetsLedger, pairs: int = PAIRS) -> list[str]:
@@ -33,16 +35,24 @@ async def examine(ledger: SheetsLedger, pairs: int = PAIRS) -> list[str]:
         found += await _tabs(ledger)
         found += await _head(ledger)
         found += await _races(ledger, pairs)
+        found += await _drive(ledger)
     except GoogleError as error:
         found.append(str(error))
     return found
 
 
 async def _tabs(ledger: SheetsLedger) -> list[str]:
-    fields = "sheets(properties(sheetId,title,hidden),protectedRanges(protectedRangeId))"
+    fields = "sheets(properties(sheetId,title,hidden,gridProperties),protectedRanges(protectedRangeId))"
     answer = await ledger.book.sheets.spreadsheets_get(ledger.spreadsheet_id, fields=fields)
     tabs = {tab["properties"].get("sheetId", 0): tab for tab in answer.get("sheets", [])}
     found = []
+    grids = [tab["properties"].get("gridProperties", {}) for tab in tabs.values()]
+    used = sum(grid.get("rowCount", 0) * grid.get("columnCount", 0) for grid in grids)
+    if used > 0.8 * MOST_CELLS:
+        found.append(
+            f"the book has {used:,} of the {MOST_CELLS:,} cells that Google allows; delete rows and tabs that are not "
+            "needed, or move to a database (quire promote)"
+        )
     for sheet_id, name in ((JOURNAL_ID, "journal"), (STATE_ID, "state")):
         tab = tabs.get(sheet_id)
         if tab is None:
@@ -52,13 +62,36 @@ async def _tabs(ledger: SheetsLedger) -> list[str]:
         if tab["properties"]["title"] != name:
             found.append(f"the tab {name} is called {tab['properties']['title']!r} now; that does no harm")
         if not tab["properties"].get("hidden"):
-            found.append(f"the tab {name} is not hidden: people may take it for theirs; hide it")
+            found.append(
+                f"the tab {name} is not hidden: people may take it for theirs; hide it (quire doctor --repair)"
+            )
         if not tab.get("protectedRanges"):
-            found.append(f"the tab {name} is not protected; protect it (Data > Protect sheets and ranges)")
+            found.append(f"the tab {name} is not protected; protect it (quire doctor --repair)")
     rows = await ledger.book.rows(1, Lane.ARCHIVE)
     if not rows or tuple(rows[0][: len(COLUMNS)]) != COLUMNS:
-        found.append(f"the header of the journal has drifted; it should read {', '.join(COLUMNS)}. That does no harm")
+        found.append(
+            f"the header of the journal has drifted; it should read {', '.join(COLUMNS)}. That does no harm; "
+            "quire doctor --repair writes it again"
+        )
     return found
+
+
+async def _drive(ledger: SheetsLedger) -> list[str]:
+    """Whether the mark and long values can be kept in Drive: by doing it."""
+    drive = ledger.drive
+    try:
+        about = await drive.files_get(ledger.spreadsheet_id, fields="id,parents")
+    except GoogleError as error:
+        rest = f"and values of more than {CELL_CHARACTERS:,} characters stand in the journal"
+        return [f"{error} Until then nobody notices if the book is restored to an older version, {rest}"]
+    try:
+        [file_id] = await drive.files_generate_ids(1)
+        made = {"id": file_id, "name": "quire doctor", "mimeType": "text/plain"}
+        await drive.files_create(made | ({"parents": about["parents"]} if about.get("parents") else {}), b"doctor")
+        await drive.files_delete(file_id)
+    except GoogleError as error:
+        return [f"{error} Until then values of more than {CELL_CHARACTERS:,} characters stand in the journal"]
+    return []
 
 
 async def _head(ledger: SheetsLedger) -> list[str]:
@@ -72,9 +105,10 @@ async def _head(ledger: SheetsLedger) -> list[str]:
     tokens = {named["namedRangeId"] for named in heads}
     known = {last.token if last is not None else "", *ledger.replica.void}
     if not heads:
-        return [f"the head of the ledger (named range {HEAD}) is gone; restore the book (File > Version history)"]
+        return [f"the head of the ledger (named range {HEAD}) is gone; quire doctor --repair puts it back"]
     if not tokens & known:
-        return ["the head of the ledger does not stand on the journal's last entry, or somebody wrote at this moment"]
+        who = "somebody moved it, or wrote rows into the journal, or wrote at this very moment"
+        return [f"the head does not stand on the journal's last entry: {who}; look again, then quire doctor --repair"]
     if ledger.replica.void:
         return [
             f"{len(ledger.replica.void)} commits were accepted by Google although another came first; they are void"

@@ -5,15 +5,19 @@ Several verbs may be planned into one commit, so each looks at the replica throu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from quire.clock import next_id
 from quire.ledger.base import Recovered
+from quire.ledger.rows import references
 from quire.ledger.rules import Draft, claimed_by
 from quire.ledger.sheets_replica import Replica
-from quire.ledger.sheets_rows import encoded
+from quire.ledger.sheets_rows import shortened_rows
 from quire.ledger.tables import Tables
-from quire.model.change import Beaten, Claim, Claimed, Holding, Order, Slot
+from quire.machine import transition
+from quire.machine.outcome import Broke
+from quire.model.change import Beaten, Change, Claim, Claimed, Holding, Order, Slot
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import CLAIMABLE, Record, Status
@@ -61,7 +65,8 @@ class Plan:
             or self.mend
         )
 
-    def body(self, replica: Replica) -> str:
+    def body(self, replica: Replica) -> tuple[dict[str, list[Any]], dict[str, str], dict[str, str], dict[str, Any]]:
+        """What the entry will say: rows, the long values that are new, those of them that are files, and the rest."""
         draft, others = self.draft, dict[str, Any]()
         rows: dict[type[Any], Sequence[Any]] = {
             Record: list(draft.records.values()),
@@ -86,7 +91,8 @@ class Plan:
             others["forgotten"] = [[event.seq, event.hash] for event in self.forgotten]
         if draft.woke:
             others["woke"] = True
-        return encoded(rows, replica.blobs.__contains__, others)[0]
+        short, blobs = shortened_rows(rows)
+        return short, {name: text for name, text in blobs.items() if name not in replica.blobs}, {}, others
 
     # -- the replica, seen through the draft -----------------------------------------------------------------------
 
@@ -132,10 +138,25 @@ class Plan:
         for slot in claim.slots:
             due = [record for record in self._due(slot) if not draft.outdated(record)]
             room = min(draft.allowance(slot), claim.limit - len(taken))
-            taken += draft.claim(claim, slot, due[:room])
+            for record in draft.claim(claim, slot, due[:room]):
+                if (lost := self._lost(record)) is None:
+                    taken.append(record)
+                else:
+                    self._fail(record, claim.worker, lost)
             left += [record.priority for record in due[room:]]
         next_due = self.view.next_due(claim.slots, draft.now)
-        return Claimed(tuple(taken), draft.now, next_due, max(left, default=None))
+        return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
+
+    def _lost(self, record: Record) -> str | None:
+        """A long value of this record whose file in Drive is gone."""
+        rows = [(record, Record), *((receipt, Receipt) for receipt in self.view.receipts_of(record.record_id))]
+        return next((lost for row, type_ in rows for lost in sorted(references([row], type_))), None)
+
+    def _fail(self, record: Record, worker: str, lost: str) -> None:
+        """Its value cannot be had: it errs with the hash, and no step runs on something else (protocol 20)."""
+        text = f"a long value of this record is lost: no file in Drive has it any more ({lost})"
+        made = transition.settle(record, Broke(text), self.draft.now)
+        self.draft.change(Change(next_id(), record.record_id, record.version, made.image, worker, made.lines))
 
     def beat(self, worker: Worker, holding: Holding) -> Beaten | None:
         draft, worker_id = self.draft, worker.worker_id
@@ -160,11 +181,21 @@ class Plan:
         self.by = worker_id
         self.draft.farewell(worker_id, self._held(worker_id))
 
-    def recover(self, limit: int, dead: Sequence[str], *, calm: bool) -> Recovered:
+    def writers_beside(self, worker: Worker) -> int:
+        """How many other processes have a live worker; none count against one that is known already."""
+        if self._worker(worker.worker_id) is not None:
+            return 0
+        mine = worker.boot_id, worker.pid
+        rows = {**self.view.all_workers, **self.draft.workers}.values()
+        live = {(row.boot_id, row.pid) for row in rows if row.closed is None and not self.draft.expired(row)}
+        return len(live - {mine})
+
+    def recover(self, limit: int, dead: Sequence[str], *, silent: Callable[[Worker], bool]) -> Recovered:
+        """``silent``: whether a worker whose lease ran out may be taken for dead (``sheets_takeover``)."""
         draft, view = self.draft, self.view
         workers = {**view.all_workers, **draft.workers}
         alive = [worker for worker in workers.values() if worker.closed is None]
-        gone = [worker for worker in alive if worker.worker_id in dead or (calm and draft.expired(worker))]
+        gone = [worker for worker in alive if worker.worker_id in dead or (draft.expired(worker) and silent(worker))]
         freed = sum(draft.close(worker, self._held(worker.worker_id), dead=worker.worker_id in dead) for worker in gone)
         freed += sum(draft.overdue(draft.record(row.record_id) or row) for row in view.overdue(draft.now))
         floors = list({**view.all_controls, **draft.controls}.values())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from quire.ledger.rows import references
 from quire.ledger.rules import Draft
-from quire.ledger.sheets_rows import Entry, decoded, encoded
+from quire.ledger.sheets_rows import Entry, decoded, files_of, opened, shortened_rows
 from quire.ledger.tables import Tables
 from quire.model.event import Event
 from quire.model.receipt import Receipt
@@ -27,8 +29,11 @@ class Replica:
         self.last: Entry | None = None
         #: The spreadsheet in which the journal began.
         self.book = ""
-        #: Long values by their reference.
+        #: Long values by their reference, and the ids of those that are files in Drive.
         self.blobs: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        #: The folder of these files; empty: there is none yet.
+        self.home = ""
         #: Whose commit stands where: seq to commit id.
         self.commits: dict[int, str] = {}
         #: Tokens of entries that came second and do not count; the head may stand on one of them.
@@ -44,15 +49,18 @@ class Replica:
     def seq(self) -> int:
         return 0 if self.last is None else self.last.seq
 
-    def apply(self, entry: Entry) -> None:
-        """Take over one entry, which follows the last."""
+    def apply(self, entry: Entry, texts: Mapping[str, str]) -> frozenset[str]:
+        """Take over one entry, which follows the last. Answers whose it is. ``texts``: of the files that it names."""
+        size, outer = len(entry.body), entry
+        entry = opened(entry, texts)
+        texts = ChainMap(dict(texts), self.blobs)
         if entry.snapshot:
-            self.tables, self.blobs, self.places = Tables(), {}, {}
-        rows, others = decoded(entry.body, self.blobs)
+            self.tables, self.blobs, self.files, self.places = Tables(), {}, files_of(outer), {}
+        rows, others = decoded(entry.body, self.blobs, self.files, texts)
         tables = self.tables
         if entry.snapshot:
             self._begin(rows, others)
-            self.written, self.snapshot_size = 0, len(entry.body)
+            self.written, self.snapshot_size = 0, size
         elif "restored" in others:
             for type_, given in rows.items():
                 tables.put_rows(type_, given, others["epoch"])
@@ -69,6 +77,7 @@ class Replica:
             draft.events = rows.get(Event, [])
             tables.apply(draft)
             tables.all_settings |= {row.name: row for row in rows.get(Setting, ())}
+        self.home = others.get("home", self.home)
         if "sealed" in others:
             tables.sealed = others["sealed"]
         if "forgotten" in others:
@@ -76,11 +85,13 @@ class Replica:
         for record in rows.get(Record, ()):
             self.places.setdefault(record.record_id, len(self.places) + 1)
         self.woke |= bool(others.get("woke")) or entry.snapshot or "restored" in others
-        self.written += len(entry.body)
+        self.written += size
         self.last = entry._replace(body="")
         self.commits[entry.seq] = entry.commit_id
         if len(self.commits) > 2 * REMEMBERED:
             self.commits = dict(list(self.commits.items())[-REMEMBERED:])
+        alive = () if entry.snapshot else (row.worker_id for row in rows.get(Worker, ()) if row.closed is None)
+        return frozenset({entry.worker, *alive} - {""})
 
     def _begin(self, rows: dict[type[Any], list[Any]], others: dict[str, Any]) -> None:
         for type_ in _TYPES:
@@ -93,8 +104,8 @@ class Replica:
         places = {(seq, hash_) for seq, hash_ in gone}
         self.tables.forget([event for event in self.tables.all_events if (event.seq, event.hash) in places])
 
-    def snapshot(self, book: str) -> str:
-        """The body of an entry that says it all."""
+    def snapshot(self, book: str) -> tuple[dict[str, list[Any]], dict[str, str], dict[str, str], dict[str, Any]]:
+        """What an entry that says it all says: rows, long values, those of them that are files, and the rest."""
         tables = self.tables
         rows: dict[type[Any], Sequence[Any]] = {type_: tables.rows_of(type_) for type_ in _TYPES}
         # The order of their coming is the order of their rows in the tab ``state``.
@@ -107,4 +118,9 @@ class Replica:
             "last_seq": tables.last_seq,
             "commits": list(self.commits.items())[-200:],
         }
-        return encoded(rows, lambda reference: False, others)[0]
+        if self.home:
+            others["home"] = self.home
+        short, blobs = shortened_rows(rows)
+        lost = {reference for type_, given in rows.items() for reference in references(given, type_)}
+        files = {reference: self.files[reference] for reference in (*blobs, *sorted(lost)) if reference in self.files}
+        return short, {name: text for name, text in blobs.items() if name not in files}, files, others

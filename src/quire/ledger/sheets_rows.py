@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.errors import LedgerError
@@ -181,30 +181,73 @@ def beginning(found: Sequence[Entry]) -> Entry:
 # -- bodies ----------------------------------------------------------------------------------------------------------
 
 
-def encoded(
-    rows: Mapping[type[Any], Sequence[Any]], known: Callable[[str], bool], others: Mapping[str, Any]
-) -> tuple[str, dict[str, str]]:
-    """The text of a body, and the long values that stand in it. ``known``: values that the journal has already."""
+def shortened_rows(rows: Mapping[type[Any], Sequence[Any]]) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """The rows by the names of their tables, and the long values that stand beside them."""
     blobs: dict[str, str] = {}
-    body: dict[str, Any] = {}
+    short: dict[str, list[Any]] = {}
     for type_, given in rows.items():
         if given:
-            short = [shortened(row, type_, INLINE_CHARACTERS, blobs) for row in given]
-            body[TABLES[type_][0]] = short if type_ is not Event else [row[1:] if not row.seq else row for row in short]
-    blobs = {reference: text for reference, text in blobs.items() if not known(reference)}
+            made = [shortened(row, type_, INLINE_CHARACTERS, blobs) for row in given]
+            short[TABLES[type_][0]] = made if type_ is not Event else [row[1:] if not row.seq else row for row in made]
+    return short, blobs
+
+
+def body_of(
+    short: Mapping[str, Sequence[Any]], blobs: Mapping[str, str], files: Mapping[str, str], others: Mapping[str, Any]
+) -> str:
+    """The text of a body. ``blobs`` stand in it; ``files`` are long values in Drive, by the ids of their files."""
+    body: dict[str, Any] = dict(short)
     if blobs:
-        body["blobs"] = blobs
-    body |= others
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=True), blobs
+        body["blobs"] = dict(blobs)
+    if files:
+        body["files"] = dict(files)
+    return _text(body | dict(others))
 
 
-def decoded(body: str, blobs: dict[str, str]) -> tuple[dict[type[Any], list[Any]], dict[str, Any]]:
-    """The rows of a body with their long values put back, and what else it says. New long values go into ``blobs``."""
+def in_file(reference: str, file_id: str) -> str:
+    """The body of a snapshot whose text is a file in Drive."""
+    return _text({"files": {reference: file_id}, "in_file": reference})
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=True)
+
+
+def files_of(entry: Entry) -> dict[str, str]:
+    """The long values that this entry names first, by the ids of their files."""
+    # Values are texts in texts, so this cannot stand in one of them as it is.
+    return dict(json.loads(entry.body)["files"]) if '"files":{' in entry.body else {}
+
+
+def opened(entry: Entry, texts: Mapping[str, str]) -> Entry:
+    """The entry with its body, which may be a file."""
+    if not (entry.snapshot and '"in_file":' in entry.body):
+        return entry
+    reference = str(json.loads(entry.body)["in_file"])
+    text = texts.get(reference)
+    if text is None:
+        raise JournalDamaged(
+            f"the journal goes on from a snapshot in Drive, and its file {files_of(entry)[reference]} is gone; take it "
+            "out of Drive's bin, or restore the book to a version before it (File > Version history)"
+        )
+    return entry._replace(body=text)
+
+
+def decoded(
+    body: str, blobs: dict[str, str], files: dict[str, str], texts: Mapping[str, str]
+) -> tuple[dict[type[Any], list[Any]], dict[str, Any]]:
+    """The rows of a body with their long values put back, and what else it says.
+
+    New long values go into ``blobs``, and those of them that are files into ``files``. A value whose file is gone stays
+    the reference that stands for it: never something else.
+    """
     found = json.loads(body)
     blobs |= found.get("blobs", {})
+    files |= found.get("files", {})
+    blobs |= {reference: texts[reference] for reference in found.get("files", {}) if reference in texts}
 
     def lookup(reference: str, where: str) -> str:
-        return resolved(reference, blobs, where)
+        return reference if reference in files and reference not in blobs else resolved(reference, blobs, where)
 
     rows: dict[type[Any], list[Any]] = {}
     for type_, (name, _) in TABLES.items():

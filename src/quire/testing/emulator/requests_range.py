@@ -119,6 +119,8 @@ def find_replace(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
     for sheet_id, box in scope:
         sheet = book.sheets[sheet_id]
         hits: list[tuple[int, int, bool, str, int]] = []
+        if "range" in request and batch.switches.find_replace_sees_blanks and pattern.fullmatch(""):
+            hits += [(row, column, False, template, 1) for row, column in _blanks(sheet, box)]
         for row, column, cell in sheet.cells(box):
             formula = isinstance(cell.value, Formula)
             if cell.value is None or (formula and not request.get("includeFormulas")):
@@ -143,6 +145,13 @@ def find_replace(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
         counts["rowsChanged"] += len({hit[0] for hit in hits})
         counts["sheetsChanged"] += 1
     return {"findReplace": {name: count for name, count in counts.items() if count}}
+
+
+def _blanks(sheet: Sheet, box: Box) -> list[tuple[int, int]]:
+    """The places in a box where nothing stands."""
+    filled = {(row, column) for row, column, cell in sheet.cells(box) if cell.value is not None}
+    places = ((row, column) for row in range(box.top, box.bottom) for column in range(box.left, box.right))
+    return [place for place in places if place not in filled]
 
 
 def copy_paste(batch: Batch, request: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@
 | ``require_auth`` | a call without a bearer token is served | it is 401 (Sheets) or 403 (Drive) |
 | ``service_account_has_quota`` | files may be created in My Drive | 403 ``storageQuotaExceeded`` |
 | ``retry_after`` | a 429 has no Retry-After header, as recorded | it says how many seconds |
+| ``find_replace_sees_blanks`` | a pattern that matches nothing-at-all finds blank cells of a ``range`` | it does not |
 | ``append_sees_stale_grid`` | an append finds its row in the newest version | in the one before, so it may overwrite |
 """
 
@@ -33,6 +34,7 @@ class Switches:
     require_auth: bool = False
     service_account_has_quota: bool = True
     retry_after: bool = False
+    find_replace_sees_blanks: bool = True
     append_sees_stale_grid: bool = False
 
     def set(self, given: dict[str, Any]) -> None:

@@ -1,0 +1,367 @@
+"""The panel: a spreadsheet in front of any ledger, in which people see every record, command, stop and start work.
+
+One look is one read, what follows from it in the ledger, and at the most one write:
+
+1. read the tabs, as people left them;
+2. obey the words that were typed, and STOP;
+3. ask the ledger what changed;
+4. give new rows of inboxes their ids, start what has one;
+5. write: what the engine shows into its hidden tabs, new rows into inserted ones, and what was typed over back to what
+   it was, each cell only if it still is as it was read.
+
+Everything is decided from what was just read, so a write that failed, or whose answer was lost, is made good by the
+next look. The panel never fails a record: whatever goes wrong here is logged, and tried again later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from quire.clock import iso
+from quire.errors import QuireError
+from quire.google.error import Invalid, NotShared
+from quire.model.change import Standing
+from quire.model.record import Record
+from quire.surfaces.client import Client
+from quire.surfaces.panel import control, drawing, heal, inbox, reading, result
+from quire.surfaces.panel.book import Book, Tab
+from quire.surfaces.panel.cells import At, Request, refers, replace
+from quire.surfaces.panel.changes import Changes, Watcher
+from quire.surfaces.panel.commands import BY, Command, obey
+from quire.surfaces.panel.inboxes import Inboxes
+from quire.surfaces.panel.layout import COMMAND, INBOX_ID, PANEL_ID, PANEL_ROW, STATE, STATE_ID, TABLE_ID
+from quire.surfaces.panel.lease import Lease
+from quire.surfaces.panel.reading import Table
+from quire.surfaces.panel.table import Row, cut, panel_row, row_of
+from quire.surfaces.panel.tabs import Tabs
+
+log = logging.getLogger(__name__)
+
+#: After a failure the next look comes later and later, up to this.
+LONGEST_PAUSE = 60.0
+#: However often it is woken, so long lies between two looks: 30 writes a minute at the most.
+SHORTEST_PAUSE = 2.0
+#: Looks that follow each other at once: new rows get their ids in the first, and are started in the second.
+MOST_AT_ONCE = 4
+
+
+class Panel:
+    """Use it as ``async with Panel(client, url) as panel``; ``run`` looks until it is stopped."""
+
+    def __init__(self, client: Client, url: str, *, groups: Mapping[str, Sequence[str]] | None = None) -> None:
+        self.client = client
+        self.book = Book(url)
+        self.groups = groups or {}
+        self.lease = Lease(client.ledger, self.book.spreadsheet_id, client.clock)
+        self.tabs = Tabs(client, self.book, self.lease)
+        self._watcher = Watcher(client)
+        self._inboxes = Inboxes(client, self.book)
+        #: What each hidden row holds, by our last write; None: not known.
+        self._places: dict[int, str] | None = None
+        #: Rows that are still to be drawn.
+        self._left: dict[str, Row] = {}
+        #: Records beside which a word stood already when their row first showed what they ask now.
+        self._torn: set[str] = set()
+        self._offered: list[Request] | None = None
+        self._standing: Standing | None = None
+        self._not_shown = 0
+        self._woken = asyncio.Event()
+        self._stopped = False
+
+    async def __aenter__(self) -> Self:
+        await self.book.open()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.book.close()
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    @property
+    def pause(self) -> tuple[float, float]:
+        """Between two looks: while something goes on, and while nothing does.
+
+        A store that is itself polled seldom pays for each look with the same quota: there it is rarer still, so that
+        an idle worker and its panel together make at most 12 reads a minute.
+        """
+        poll = self.client.ledger.traits.poll_seconds
+        return (poll, poll) if poll <= 5.0 else (poll, 2.5 * poll)
+
+    @property
+    def hinted(self) -> bool:
+        """Whether it should look whenever a record was settled; not where its looks and the records share a quota."""
+        return self.client.ledger.traits.poll_seconds <= 5.0
+
+    async def run(self) -> None:
+        """Look again and again. No failure gets out: the panel is never in the way of the records."""
+        self.client.wakers.append(self.wake)
+        failures = 0
+        try:
+            while not self._stopped:
+                busy, idle = self.pause
+                try:
+                    wait = busy if await self.look() else idle
+                    failures = 0
+                except Exception as error:
+                    failures += 1
+                    wait = min(LONGEST_PAUSE, idle * 2 ** min(failures, 5))
+                    self._lost()
+                    told = logging.WARNING if isinstance(error, QuireError) else logging.ERROR
+                    details = None if isinstance(error, QuireError) else error
+                    text = "the panel %s cannot be kept up: %s; the next try is in %.0f s"
+                    log.log(told, text, self.book.url, error, wait, exc_info=details)
+                await self._rest(wait)
+        finally:
+            self.client.wakers.remove(self.wake)
+            try:
+                await self.lease.release()
+            except QuireError:
+                log.info("the panel's lease runs out by itself")
+
+    async def _rest(self, span: float) -> None:
+        ended = self.client.clock.boottime()
+        sleeping = asyncio.ensure_future(self.client.clock.sleep(span))
+        waking = asyncio.ensure_future(self._woken.wait())
+        try:
+            await asyncio.wait({sleeping, waking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            waking.cancel()
+        if not self._stopped:
+            await self.client.clock.sleep(max(0.0, ended + SHORTEST_PAUSE - self.client.clock.boottime()))
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """Look now, or very soon. A hint: without it the next look comes by itself."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._woken.set()
+
+    def _lost(self) -> None:
+        """What the book and this process know of each other is not sure any more: begin with a fresh look."""
+        self._places = self._offered = None
+        self._left.clear()
+        self.tabs.forget()
+        self._watcher.begin_anew()
+
+    # -- one look --------------------------------------------------------------------------------------------------
+
+    async def look(self, *, at_once: bool = False) -> bool:
+        """Look once; answers whether anything was going on. ``at_once``: take new rows of inboxes as they are."""
+        if not await self.lease.held():
+            return False
+        await self.tabs.look()
+        went_on = False
+        for _ in range(MOST_AT_ONCE):
+            try:
+                done, again = await self._once(at_once=at_once)
+            except BaseException:
+                self._lost()
+                raise
+            went_on |= done
+            if not again:
+                break
+        return went_on
+
+    async def _once(self, *, at_once: bool) -> tuple[bool, bool]:
+        made = self.tabs.made
+        grids = await self.tabs.read()
+        if self.tabs.made != made:
+            self._places = self._offered = None
+            self._watcher.begin_anew()
+        state = reading.hidden_rows(grids[STATE_ID])
+        title = self.tabs.title(STATE_ID)
+        restored = self._restored(state, grids[TABLE_ID], title)
+        panel = state.pop(PANEL_ROW, None)
+        table = reading.read(grids[TABLE_ID], state, title)
+        if table.renamed and await self.tabs.renamed():
+            return False, True
+        if table.missing:
+            await self.tabs.mend_header(table, grids[TABLE_ID])
+            return True, True
+        replies, clears = await self._commands(table, state)
+        unticked, stopped = await self._stop(grids[PANEL_ID])
+        changes = await self._changes(state, grids.get(INBOX_ID, ()))
+        passed = await self._inboxes.look(
+            self.tabs.inboxes,
+            grids,
+            {record.record_id: record for record in changes.records},
+            title=self.tabs.title(INBOX_ID),
+            columns={sheet_id: tab.columns for sheet_id, tab in self.tabs.found.items()},
+            blanks=self.tabs.blanks,
+            at_once=at_once,
+        )
+        shown = await self.book.shown(heal.unreadable(table))
+        healed = heal.heal(table, title, shown, blanks=self.tabs.blanks)
+        rows = self._left | _rows(changes, state, {**healed.notes, **replies})
+        bare = self.tabs.found[TABLE_ID].rows <= table.header + 1
+        drawn = drawing.draw(table, rows, state, len(grids[STATE_ID]), title, bare=bare)
+        self._not_shown = drawn.hidden
+        own = await self._own_row(changes, panel, stopped)
+        wrote = await self._write(
+            [
+                [*restored, *drawn.state, *own, *clears, *unticked],
+                drawn.births,
+                [*healed.requests, *control.mend(grids[PANEL_ID], title, blanks=self.tabs.blanks)],
+                passed.requests,
+                self._dropdowns(table, drawn.after, born=bool(drawn.births)),
+                *self._results(changes.records),
+            ]
+        )
+        if wrote is not None:
+            self._left = drawn.left
+            self._places = {PANEL_ROW: "@panel", **{place: row.record_id for place, row in drawn.after.items()}}
+            self._torn = await self._typed_before(state, drawn.after, title)
+        return bool(wrote) or bool(changes.records) or passed.soon, passed.again or drawn.more
+
+    async def _changes(self, state: Mapping[int, Row], hidden: Sequence[Sequence[Any]]) -> Changes:
+        known: list[str] = []
+        if self._places is None:
+            known = [row.record_id for row in state.values()]
+            known += [row.record_id for row in inbox.hidden_rows(hidden).values()]
+        return await self._watcher.changes(known)
+
+    async def _write(self, parts: Sequence[Sequence[Request]]) -> bool | None:
+        """All of it in one batch. If a part is refused, each goes by itself, so that one odd cell stops nothing else.
+
+        Answers whether there was anything to write; None: not all of it could be.
+        """
+        parts = [part for part in parts if part]
+        if not parts:
+            return False
+        try:
+            await self.book.write([request for part in parts for request in part])
+            return True
+        except (Invalid, NotShared) as error:
+            log.warning("the panel %s: a part is refused: %s", self.book.url, error)
+        self._lost()
+        for part in parts:
+            try:
+                await self.book.write(part)
+            except (Invalid, NotShared) as refusal:
+                log.warning("the panel %s: this part is left out: %s", self.book.url, refusal)
+        return None
+
+    # -- what people asked for -------------------------------------------------------------------------------------
+
+    async def _commands(self, table: Table, state: Mapping[int, Row]) -> tuple[dict[str, str], list[Request]]:
+        """Obey what was typed. The cell is cleared in the batch that shows the answer."""
+        replies: dict[str, str] = {}
+        clears: list[Request] = []
+        column = table.columns[COMMAND]
+        for line in table.lines:
+            word = str(line.command).strip()
+            if not word:
+                continue
+            at = At(TABLE_ID, line.row, column)
+            if refers(line.command) is not None:  # of ours: it met this cell when people moved columns
+                clears.append(replace(at, line.command, ""))
+                continue
+            shown = state[line.place]
+            command = Command(line.record_id, word, shown, torn=line.record_id in self._torn)
+            reply = await obey(self.client, self.book.spreadsheet_id, command, self.client.clock, self.groups)
+            log.info("the panel %s: %r beside %r: %s", self.book.url, word, line.record_id, reply)
+            replies[line.record_id] = reply
+            text = line.command if isinstance(line.command, str) else (await self.book.shown([at])).get(at, "")
+            if text:
+                clears.append(replace(at, text, ""))
+        return replies, clears
+
+    async def _typed_before(self, before: Mapping[int, Row], after: Mapping[int, Row], title: str) -> set[str]:
+        """Where rows show a new question: beside which of them a word stands that was typed for something else.
+
+        It came between our read and our write. One more read, and only when somebody is asked something new.
+        """
+        new = {row.record_id for at, row in after.items() if row.code and at in before and row.code != before[at].code}
+        if not new:
+            return set()
+        grids = await self.book.read([TABLE_ID])
+        lines = reading.read(grids[TABLE_ID], after, title).lines
+        return {line.record_id for line in lines if line.record_id in new and str(line.command).strip()}
+
+    async def _stop(self, grid: Sequence[Sequence[Any]]) -> tuple[list[Request], str]:
+        """The STOP box halts, and is unticked in the batch that says so."""
+        box = control.stop(grid)
+        if box is None:
+            return [], ""
+        standing = await self.client.halt(by=BY, reason="STOP in the panel")
+        self._standing = standing
+        count = len(standing.under_way)
+        text = f"halted at {iso(standing.now)[:19]}Z; {count} effects were under way; quire resume goes on"
+        log.warning("the panel %s: STOP: %s", self.book.url, text)
+        return [replace(box, "TRUE", "FALSE")], text
+
+    # -- what they see ---------------------------------------------------------------------------------------------
+
+    async def _own_row(self, changes: Changes, panel: Row | None, stopped: str) -> list[Request]:
+        """How the ledger stands, in the hidden row of the panel itself."""
+        if changes.standing is not None:
+            self._standing = changes.standing
+        elif self._standing is None or panel is None or self.lease.renewed():
+            self._standing = await self.client.standing()
+        reply = stopped or (panel.reply if panel is not None else "")
+        wanted = panel_row(self._standing, reply, self._not_shown)
+        return [] if wanted == panel else [drawing.hidden_row(PANEL_ROW, wanted)]
+
+    def _restored(self, state: dict[int, Row], grid: Sequence[Sequence[Any]], title: str) -> list[Request]:
+        """Somebody changed the order of the hidden rows: put each id back where the visible rows look for it.
+
+        Rows that were inserted or deleted there took the references along; then nothing is to be put back.
+        """
+        known = self._places
+        if known is None or all(place in state and state[place].record_id == id_ for place, id_ in known.items()):
+            return []
+        self._watcher.begin_anew()
+        self._places = None
+        lines = reading.read(grid, state, title).lines
+        ids = {row.record_id for row in state.values()}
+        torn = [line for line in lines if any(d.column == "record_id" and d.found in ids for d in line.damages)]
+        if 2 * len(torn) <= len(lines):
+            return []
+        log.warning("the panel %s: the hidden tab was changed and is put back", self.book.url)
+        by_id = {row.record_id: row for row in state.values()}
+        blank = Row(*[""] * len(STATE))
+        state.clear()
+        state |= {place: by_id.get(id_, blank._replace(record_id=id_)) for place, id_ in known.items()}
+        return [drawing.hidden_row(place, row) for place, row in state.items()]
+
+    def _dropdowns(self, table: Table, state: Mapping[int, Row], *, born: bool) -> list[Request]:
+        """What may be typed in each row; said again whenever rows or words have changed."""
+        wanted = drawing.dropdowns(table, state)
+        if wanted == self._offered and not born:
+            return []
+        if born:  # the new rows move the others down: the next look says it
+            self._offered = None
+            return []
+        self._offered = wanted
+        return wanted
+
+    def _results(self, records: Sequence[Record]) -> list[list[Request]]:
+        """Tabs for the results of missions, each once."""
+        parts = []
+        for record in records:
+            made = result.result_tab(record)
+            if made is not None and made.sheet_id not in self.tabs.found:
+                titles = [tab.title for tab in self.tabs.found.values()]
+                self.tabs.found[made.sheet_id] = Tab(made.sheet_id, made.title, len(made.rows), 4)
+                parts.append(made.requests(titles))
+        return parts
+
+
+def _rows(changes: Changes, state: Mapping[int, Row], replies: Mapping[str, str]) -> dict[str, Row]:
+    """What the hidden rows that change should say."""
+    before = {row.record_id: row for row in state.values()}
+    rows: dict[str, Row] = {}
+    for record in changes.records:
+        old = before.get(record.record_id)
+        rows[record.record_id] = row_of(record, changes.around[record.record_id], old.reply if old else "")
+    for record_id, reply in replies.items():
+        row = rows.get(record_id) or before.get(record_id)
+        if row is not None:
+            rows[record_id] = row._replace(reply=cut(reply))
+    return rows

@@ -1,0 +1,134 @@
+"""The tabs of one book: made where they are missing, inboxes found, and what this book can do proven on itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from quire.errors import LedgerError
+from quire.google.error import Invalid
+from quire.runtime import engine
+from quire.surfaces.client import Client
+from quire.surfaces.panel import inbox, layout, result
+from quire.surfaces.panel.book import Book, Rows, Tab
+from quire.surfaces.panel.cells import At, Request, fill, replaced, write
+from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, PROOF, STATE_ID, TABLE_ID
+from quire.surfaces.panel.lease import Lease
+from quire.surfaces.panel.reading import Table
+
+log = logging.getLogger(__name__)
+
+#: New workflows may come, with inboxes: the tabs are looked through so often.
+LOOK_SECONDS = 600.0
+
+
+class Tabs:
+    def __init__(self, client: Client, book: Book, lease: Lease) -> None:
+        self._client = client
+        self._book = book
+        self._lease = lease
+        self.found: dict[int, Tab] = {}
+        self.inboxes: dict[int, inbox.Inbox] = {}
+        #: This book's findReplace sees blank cells.
+        self.blanks = False
+        #: How often tabs were made: whoever knew what stood in them does not any more.
+        self.made = 0
+        self._looked_at = float("-inf")
+
+    def forget(self) -> None:
+        self._looked_at = float("-inf")
+
+    def title(self, sheet_id: int) -> str:
+        return self.found[sheet_id].title if sheet_id in self.found else ""
+
+    async def look(self) -> None:
+        """Set up what is missing, unless that was done a short while ago."""
+        if self._client.clock.boottime() - self._looked_at < LOOK_SECONDS:
+            return
+        tabs = await self._book.tabs()
+        titles = [tab.title for tab in tabs.values()]
+        definitions = await engine.definitions(self._client.ledger)
+        declared = [each for told in definitions for each in inbox.declared(told)]
+        requests: list[Request] = []
+        state_title = tabs[STATE_ID].title if STATE_ID in tabs else layout.free_title("quire_state", titles)
+        if STATE_ID not in tabs:
+            requests += layout.make_state(titles)
+        if TABLE_ID not in tabs:
+            requests += layout.make_table(titles)
+        if PANEL_ID not in tabs:
+            requests += layout.make_panel(titles, state_title)
+        if declared and INBOX_ID not in tabs:
+            requests += layout.make_inbox_state(titles)
+        places, made = self._inbox_tabs(declared, tabs)
+        if requests or made:
+            try:
+                await self._book.write([*requests, *made])
+            except Invalid as error:  # another process made them at the same moment
+                log.info("the tabs of the panel %s: %s", self._book.url, error)
+            self.made += 1
+            tabs = await self._book.tabs()
+            if {TABLE_ID, STATE_ID, PANEL_ID} - tabs.keys():
+                raise LedgerError(f"the tabs of the panel {self._book.url} cannot be made")
+        self.found = tabs
+        self.inboxes = {sheet_id: each for sheet_id, each in places.items() if sheet_id in tabs}
+        await self._lease.save({each.tab: sheet_id for sheet_id, each in self.inboxes.items()})
+        if not self.blanks:
+            self.blanks = await self._proof()
+        self._looked_at = self._client.clock.boottime()
+
+    def _inbox_tabs(
+        self, declared: Sequence[inbox.Inbox], tabs: Mapping[int, Tab]
+    ) -> tuple[dict[int, inbox.Inbox], list[Request]]:
+        """The tab of each inbox: the one that it had, or the one of that title, or a new one."""
+        places: dict[int, inbox.Inbox] = {}
+        requests: list[Request] = []
+        by_title = {tab.title.casefold(): sheet_id for sheet_id, tab in tabs.items()}
+        for each in declared:
+            sheet_id = self._lease.tabs.get(each.tab)
+            if sheet_id not in tabs:
+                sheet_id = by_title.get(each.tab.casefold())
+            if sheet_id is None:
+                sheet_id = result.sheet_id_of(f"inbox {each.tab}")
+                fields = [field for field in each.fields if field not in each.write_back]
+                requests += layout.make_inbox(sheet_id, each.tab, [*fields, *each.write_back])
+            places[sheet_id] = each
+        return places, requests
+
+    async def _proof(self) -> bool:
+        """Whether a blank cell can be filled on the condition that it is blank, shown on a cell of our own."""
+        clear = write(PROOF.sheet_id, PROOF.row, PROOF.column, [[{}]])
+        replies = await self._book.write([clear, *fill(PROOF, "proof", blanks=True), clear])
+        found = replaced(replies[2]) if len(replies) > 2 else False
+        if not found:
+            log.warning("this book cannot fill a cell only if it is blank: cells are written by their place instead")
+        return found
+
+    async def read(self) -> dict[int, Rows]:
+        """Everything that a look needs, in one request."""
+        try:
+            return await self._book.read(self._wanted())
+        except Invalid:  # a tab was deleted
+            self.forget()
+            await self.look()
+            return await self._book.read(self._wanted())
+
+    async def renamed(self) -> bool:
+        """Look at the tabs again; answers whether one has another title now."""
+        before = {sheet_id: tab.title for sheet_id, tab in self.found.items()}
+        self.found = await self._book.tabs()
+        return any(self.title(sheet_id) != before.get(sheet_id) for sheet_id in (STATE_ID, INBOX_ID))
+
+    def _wanted(self) -> list[int]:
+        wanted = [TABLE_ID, STATE_ID, PANEL_ID, *self.inboxes]
+        return [*wanted, INBOX_ID] if INBOX_ID in self.found else wanted
+
+    async def mend_header(self, table: Table, grid: Rows) -> None:
+        """Columns of ours are gone: their names come back after the last column that is used; then their cells do."""
+        tabs = await self._book.tabs()
+        wide = max([len(row) for row in grid], default=0)
+        over = wide + len(table.missing) - tabs[TABLE_ID].columns
+        requests: list[Request] = [layout.wider(TABLE_ID, over)] if over > 0 else []
+        for number, name in enumerate(table.missing):
+            requests += fill(At(TABLE_ID, table.header, wide + number), name, blanks=self.blanks)
+        await self._book.write(requests)
+        log.warning("the panel %s: the columns %s are back at the end", self._book.url, ", ".join(table.missing))

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import quire
-from quire.agents.blueprint import Blueprint, load
+from quire.agents.blueprint import Blueprint
 from quire.agents.flow import compiled
+from quire.agents.reading import load
 from quire.clock import SYSTEM, Clock
 from quire.surfaces.client import Client, Handle
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from quire.agents.blueprint import Blueprint, load, schema
+from quire.agents.blueprint import Blueprint, schema
+from quire.agents.reading import load
 from quire.agents.report import AgentReport, Report, markdown
 from quire.errors import DefinitionError, InputError
 

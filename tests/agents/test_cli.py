@@ -73,6 +73,18 @@ def test_a_mission_is_run_shown_reported_and_replayed(tmp_path: Path) -> None:
     assert "10 calls" in spent.output
 
 
+def test_a_mission_that_is_run_here_leaves_its_result_in_the_configured_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    flags = {"ledger": f"sqlite:///{tmp_path / 'ledger.db'}", "folder": str(folder)}
+    words = ["run", str(MARS), "--model", "scripted", "--id", "m1", "--out", str(tmp_path / "result.md")]
+
+    ran = CliRunner().invoke(mission, words, obj=Session(flags=flags), standalone_mode=False)
+
+    assert ran.return_value == 0, ran.output
+    [result] = folder.rglob("result.md")
+    assert result.read_bytes() == (tmp_path / "result.md").read_bytes()
+
+
 def test_a_mission_that_waits_for_a_person_says_so_and_exits_with_7(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     told = {
@@ -96,9 +108,8 @@ def test_a_mission_that_waits_for_a_person_says_so_and_exits_with_7(tmp_path: Pa
 @pytest.mark.slow
 def test_the_demo_kills_its_worker_and_ends_in_a_readable_result(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    code = (
-        "from quire.surfaces.cli.command import Session; from quire.surfaces.cli.mission import run_demo; import sys; "
-    )
+    code = "import sys; from quire.surfaces.cli.command import Session; "
+    code += "from quire.surfaces.cli.mission_demo import run_demo; "
     code += "sys.exit(run_demo(Session(json=True), sys.argv[1]))"
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from quire.agents.blueprint import load
 from quire.agents.correction import CutOff, Fault, Faulty, GaveUp, Refused, Tries, accepted, classified, difference
+from quire.agents.reading import load
 from quire.agents.spend import LimitReached
 from quire.agents.story import read
 from quire.model.record import Status

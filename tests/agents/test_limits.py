@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quire.agents.blueprint import load
+from quire.agents.reading import load
+from quire.agents.replay import replay
 from quire.agents.spend import LimitReached, Meter
 from quire.model.record import Status
+from quire.model.wait import load_waits
 from quire.surfaces.client import Client
+from quire.testing import ToldClock
 from tests.agents.conftest import Serve
 from tests.agents.missions import agent_of, blueprint, opened, started
 from tests.agents.stand_in import Answer, Asked
@@ -150,8 +154,6 @@ def test_a_meter_says_when_it_is_enough() -> None:
 
 
 async def test_calls_over_a_day_are_counted_over_all_missions(serve: Serve, tmp_path: Path) -> None:
-    from quire.testing import ToldClock
-
     server, clock = serve(echo), ToldClock()
     plan = blueprint(server.model(), names=["engineer"], max_turns=1, turns={}, limits={"calls_per_day": 3})
 
@@ -165,3 +167,143 @@ async def test_calls_over_a_day_are_counted_over_all_missions(serve: Serve, tmp_
         clock.advance("1d")
         await client.work()
         assert (await client.get("m2")).status is Status.DONE
+
+
+async def test_a_limit_of_a_day_counts_over_all_missions_and_pauses_the_right_call(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server, clock = serve(echo), ToldClock()
+    plan = blueprint(
+        server.model(price={"input": 1.0, "output": 2.0}),
+        names=["engineer"],
+        max_turns=4,
+        turns={},
+        limits={"tokens_per_day": 1400},
+    )
+
+    async with opened(plan, f"sqlite:///{tmp_path / 'l.db'}", clock=clock) as client:
+        await started(client, "m0")
+        assert len(server.log) == 5  # four turns and the reducer: 1,000 tokens
+        await started(client, "m1")
+        question = await asking(client)
+        [shown] = [wait.about["show"] for wait in load_waits((await client.get("m1")).waits) if wait.about]
+
+        assert len(server.log) == 7  # 1,400 tokens: the third turn of the second mission does not begin
+        assert question.startswith("colony has reached its limit of 1,400 tokens a day: 2 calls, 400 tokens")
+        assert shown["otherwise"] == "it goes on by itself at 2026-01-02T00:00:00.000Z"
+        asked = [entry.asked.turn for entry in server.log[5:]]
+
+        clock.advance("23h")
+        await client.work()
+        assert len(server.log) == 7
+        clock.advance("2h")  # another day
+        await client.work()
+        record = await client.get("m1")
+
+    assert record.status is Status.DONE
+    assert asked + [entry.asked.turn for entry in server.log[7:]] == [1, 2, 3, 4, 1]  # nothing was asked twice
+
+
+@pytest.mark.parametrize(("choice", "calls"), [("raise", 5), ("finish", 3), ("stop", 2)])
+async def test_a_person_decides_at_a_limit_of_a_day_in_dollars(serve: Serve, choice: str, calls: int) -> None:
+    server, clock = serve(echo), ToldClock()
+    plan = blueprint(
+        server.model(price={"input": 1.0, "output": 2.0}),
+        names=["engineer"],
+        max_turns=4,
+        turns={},
+        limits={"usd_per_day": 0.0005},
+    )
+
+    async with opened(plan, clock=clock) as client:
+        await started(client)
+        assert "$0.0005 a day" in await asking(client)
+        assert len(server.log) == 2
+        await client.answer("m1", choice, by="ann", edits={"limits": {"usd_per_day": 9.0}} if choice == "raise" else {})
+        await client.work()
+        record = await client.get("m1")
+        done = await replay(client.ledger, "m1") if record.status is Status.DONE else None
+
+    assert len(server.log) == calls
+    assert record.status is (Status.ERROR if choice == "stop" else Status.DONE)
+    assert done is None or done.same
+
+
+async def test_three_agents_of_two_missions_pass_a_limit_of_a_day_by_no_more_than_what_is_under_way(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server, clock = serve(echo), ToldClock()
+    plan = blueprint(server.model(), limits={"tokens_per_day": 1000})
+
+    async with opened(plan, f"sqlite:///{tmp_path / 'l.db'}", clock=clock) as client:
+        [flow] = client.registry.workflows.values()
+        await client.start(flow, {}, id="m1")
+        await client.start(flow, {}, id="m2")
+        await client.work()
+        waiting = [record.record_id for record in await client.find(status=Status.NEEDS_APPROVAL)]
+
+    assert 5 <= len(server.log) <= 4 + 6
+    assert waiting == ["m1", "m2"]
+
+
+async def test_a_step_that_runs_again_from_its_receipts_is_counted_once_for_the_day(serve: Serve) -> None:
+    def answer(asked: Asked) -> Answer:
+        results = [row for row in asked.body["messages"] if row["role"] == "tool"]
+        if "editor" in asked.prompts[0] or results:
+            return echo(asked)
+        return Answer(tool=("look", {"where": "north"}), tokens=(150, 50))
+
+    server, clock = serve(answer), ToldClock()
+    agent = {"id": "a", "prompt": "[a] go", "tools": ["tests.agents.test_mission:look"], "approve": ["look"]}
+    plan = blueprint(server.model(), max_turns=1, turns={}, limits={"tokens_per_day": 10_000})
+
+    async with opened(load(plan.told() | {"agents": [agent]}), clock=clock) as client:
+        await started(client)
+        [part] = await client.find(status=Status.NEEDS_APPROVAL)
+        await client.answer(part.record_id, "approve", by="ann")
+        await client.work()
+        assert (await client.get("m1")).status is Status.DONE
+        rows = await client.ledger.settings("spend/2026-01-01/")
+
+    figures = [figure for row in rows for figure in json.loads(row.value).values()]
+    assert [row.name for row in rows] == ["spend/2026-01-01/m1"]
+    assert len(server.log) == 3
+    assert sum(figure["tokens_in"] + figure["tokens_out"] for figure in figures) == 3 * 200
+
+
+async def test_time_that_runs_out_in_the_reducer_is_asked_about(serve: Serve) -> None:
+    server, clock = serve(lambda asked: Answer("busy", status=503) if asked.number == 3 else echo(asked)), ToldClock()
+    plan = blueprint(server.model(), names=["engineer"], limits={"wall": "1h"})
+
+    async with opened(plan, clock=clock) as client:
+        handle = await started(client)
+        assert len(server.log) == 4
+        clock.advance("2h")  # the reducer is due again, and out of time
+        await client.work()
+        question = await asking(client)
+        assert len(server.log) == 4
+        await client.answer("m1", "raise", by="ann")
+        await client.work()
+        report = await handle.result()
+
+    assert question.startswith("editor has reached its limit: its time ended at 2026-01-01T01:00:00.000Z.")
+    assert report.text == "<editor 1>"
+
+
+@pytest.mark.parametrize("choice", ["raise", "finish"])
+async def test_a_mission_that_ran_out_of_time_replays_to_the_same_result(serve: Serve, choice: str) -> None:
+    server, clock = serve(lambda asked: Answer("busy", status=503) if asked.number == 1 else echo(asked)), ToldClock()
+    plan = blueprint(server.model(), names=["engineer"], limits={"wall": "1h"})
+
+    async with opened(plan, clock=clock) as client:
+        await started(client)
+        clock.advance("2h")
+        await client.work()
+        assert "1h of time" in await asking(client)
+        await client.answer("m1", choice, by="ann", edits={"limits": {"wall": "9h"}} if choice == "raise" else {})
+        await client.work()
+        assert (await client.get("m1")).status is Status.DONE
+        done = await replay(client.ledger, "m1")
+
+    assert done.error == ""
+    assert done.same

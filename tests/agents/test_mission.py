@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import threading
 from pathlib import Path
@@ -12,11 +13,14 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from quire.agents.blueprint import load
+from quire.agents import mission_view
 from quire.agents.history import loaded, size
+from quire.agents.reading import load
 from quire.agents.story import pace, read, spent_by_day
 from quire.errors import Halted
+from quire.folder.local import LocalFolder
 from quire.model.record import Status
+from quire.surfaces.projecting import projector_of
 from quire.testing import ToldClock
 from tests.agents.conftest import KEY, Serve
 from tests.agents.missions import agent_of, blueprint, opened, started
@@ -154,44 +158,21 @@ async def test_an_agent_that_always_fails_ends_the_mission_as_its_policy_says(
         assert "Report of engineer" not in server.log[-1].asked.prompt
 
 
-async def test_a_person_who_retries_a_failed_mission_has_only_the_failed_agent_asked_again(serve: Serve) -> None:
-    broken = True
-
-    def answer(asked: Asked) -> Answer:
-        return failing(asked) if broken else Answer(echo(asked))
-
-    server = serve(answer)
-    plan = blueprint(server.model(), max_turns=1, turns={}, max_retries=0)
-
-    async with opened(plan) as client:
-        handle = await started(client)
-        assert (await client.get("m1")).status is Status.ERROR
-        broken = False
-        before = len(server.log)
-        await client.retry("m1", step="agents")
-        await client.work()
-        report = await handle.result()
-
-    assert report.status == "done"
-    assert [agent_of(entry.asked.prompts[0]) for entry in server.log[before:]] == ["engineer", "editor"]
-
-
 async def test_at_the_deadline_the_reducer_goes_on_with_what_is_there(serve: Serve) -> None:
-    late = threading.Event()
-
     def answer(asked: Asked) -> Answer:
-        if "engineer" in asked.prompts[0] and asked.turn == 2 and "editor" not in asked.prompts[0]:
-            return Answer(parked=late)
+        if "[engineer]" in asked.prompts[0] and asked.turn == 2:
+            return Answer("busy", status=503)
         return Answer(echo(asked))
 
-    server = serve(answer)
-    plan = blueprint(server.model(timeout="1s"), policy="best_effort", deadline="1.5s", max_retries=50)
+    server, clock = serve(answer), ToldClock()
+    plan = blueprint(server.model(), policy="best_effort", deadline="1h", max_retries=50)
 
-    async with opened(plan) as client:
+    async with opened(plan, clock=clock) as client:
         handle = await started(client)
+        assert (await client.get("m1")).status is Status.WAITING
+        clock.advance("61m")
         await client.work(until="m1")
         report = await handle.result()
-    late.set()
 
     assert report.status == "partial"
     assert {agent.id: (agent.status, agent.text) for agent in report.agents} == {
@@ -321,27 +302,58 @@ def test_parts_of_messages_that_this_version_does_not_know_are_left_out() -> Non
     assert [part.part_kind for part in message.parts] == ["text"]
 
 
-async def test_the_key_is_nowhere(serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    import logging
-
+@pytest.mark.parametrize("protocol", ["google", "openai", "anthropic"])
+async def test_the_key_is_nowhere(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, protocol: str
+) -> None:
+    """Whoever repeats it: the provider in an error or an answer, a tool in its result or in what it raises."""
     caplog.set_level(logging.DEBUG)
-    server = serve(lambda asked: Answer(f"no, not with {KEY}", status=500 if asked.number % 2 else 403))
-    path = tmp_path / "ledger.db"
+    answers = [
+        Answer(f"busy with {KEY}", status=503),
+        Answer(tool=("leak", {"how": "return"})),
+        Answer(f"I was called with {KEY}."),
+        Answer(tool=("leak", {"how": "raise"})),
+    ]
+    server, clock = serve(lambda asked: answers[min(asked.number, 3)]), ToldClock()
+    agent = {"id": "engineer", "prompt": "[engineer] go", "tools": ["tests.agents.test_mission:leak"]}
+    plan = load(blueprint(server.model(protocol), max_retries=1).told() | {"agents": [agent]})
 
-    for protocol in ("google", "openai", "anthropic"):
-        plan = blueprint(server.model(protocol), names=["engineer"], max_retries=0)
-        async with opened(plan, f"sqlite:///{path}") as client:
-            await started(client, f"m-{protocol}")
-            assert KEY not in str(await client.show(f"m-{protocol}"))
+    async with opened(plan, f"sqlite:///{tmp_path / 'ledger.db'}", clock=clock) as client:
+        await started(client)
+        for _ in range(4):
+            clock.advance("10m")
+            await client.work()
+        part = await client.get("m1/colony~1/0")
+        shown = str(await client.show("m1")) + str(await client.show(part.record_id))
+        view = str(await mission_view(client.ledger, "m1"))
+        folder = LocalFolder(tmp_path / "folder")
+        await folder.open()
+        await projector_of(client.ledger, folder, clock).catch_up()
+        await folder.close()
 
-    sent = [entry.asked.headers for entry in server.log]
-    assert all(KEY in str(headers) for headers in sent)  # the key was really used
+    assert part.status is Status.ERROR
+    assert part.last_error == "RuntimeError: OSError: the door opens with [secret]"
+    assert "I was called with [secret]." in view
+    assert len(server.log) >= 4
+    assert all(KEY in str(entry.asked.headers) for entry in server.log)  # the key was really used
+    assert len(list(_paths(tmp_path / "folder"))) > 5
     assert all(KEY.encode() not in raw for raw in _files(tmp_path))
-    assert KEY not in caplog.text
+    assert KEY not in shown + view + caplog.text
+
+
+def leak(how: str) -> str:
+    """Say the key."""
+    if how == "raise":
+        raise OSError(f"the door opens with {KEY}")
+    return f"the key is {KEY}"
+
+
+def _paths(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def _files(folder: Path) -> list[bytes]:
-    return [file.read_bytes() for file in folder.rglob("*")]
+    return [file.read_bytes() for file in _paths(folder)]
 
 
 async def test_a_mission_keeps_the_blueprint_that_it_started_with(serve: Serve, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quire.agents.blueprint import load
+from quire.agents.reading import load
 from quire.agents.recording import NotRecorded, Recording
 from quire.agents.replay import replay, what_if
 from quire.errors import InputError

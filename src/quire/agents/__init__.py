@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quire.agents.blueprint import Blueprint as Blueprint
-    from quire.agents.blueprint import load as load
     from quire.agents.conversation import converse as converse
     from quire.agents.durability import DurableAgent as DurableAgent
     from quire.agents.durability import durable as durable
     from quire.agents.flow import mission as mission
+    from quire.agents.reading import load as load
     from quire.agents.receipts import Receipts as Receipts
     from quire.agents.report import Report as Report
+    from quire.agents.view import mission_view as mission_view
 
 _HOMES = {
     "Blueprint": "quire.agents.blueprint",
-    "load": "quire.agents.blueprint",
+    "load": "quire.agents.reading",
     "converse": "quire.agents.conversation",
     "DurableAgent": "quire.agents.durability",
     "durable": "quire.agents.durability",
     "mission": "quire.agents.flow",
     "Receipts": "quire.agents.receipts",
     "Report": "quire.agents.report",
+    "mission_view": "quire.agents.view",
 }
 
 __all__ = list(_HOMES)

@@ -1,43 +1,34 @@
-"""Sessions and artifacts of Google's Agent Development Kit, on a Quire ledger and in a folder.
+"""Sessions of Google's Agent Development Kit on a Quire ledger.
 
 A session is one setting of the ledger, written when it is created, and one for each event, written once under its
 number: an append is one write, two processes that append at the same moment both succeed, and an event that comes twice
-is kept once. State is what the events add up to. Artifacts are files: a directory for each version, which appears
-whole or not at all.
+is kept once. State is what the events add up to. Artifacts are in ``adk_artifacts``.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from quire.clock import SYSTEM, new_id
+from quire.clock import new_id
 from quire.errors import AlreadyExists, DefinitionError, NotFound
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
 from quire.model.side import Setting
 
 try:
-    from google.adk.artifacts.base_artifact_service import (  # type: ignore[import-untyped]  # optional
-        ArtifactVersion,
-        BaseArtifactService,
-        ensure_part,
-    )
-    from google.adk.events.event import Event  # type: ignore[import-untyped]  # optional
-    from google.adk.sessions.base_session_service import (  # type: ignore[import-untyped]  # optional
+    from google.adk.events.event import Event
+    from google.adk.sessions.base_session_service import (
         BaseSessionService,
         GetSessionConfig,
         ListSessionsResponse,
     )
-    from google.adk.sessions.session import Session  # type: ignore[import-untyped]  # optional
-    from google.genai import types
+    from google.adk.sessions.session import Session
 except ImportError as error:
-    raise DefinitionError(f"the services for Google ADK need google-adk: pip install google-adk ({error})") from error
+    raise DefinitionError(f"the services for Google ADK need the extra: pip install 'quire[adk]' ({error})") from error
+
+if TYPE_CHECKING:
+    from quire.agents.adk_artifacts import QuireArtifactService as QuireArtifactService
 
 _APP, _USER, _TEMP = "app:", "user:", "temp:"
 
@@ -46,7 +37,7 @@ def _name(*parts: str) -> str:
     return "/".join(quote(part, safe="") for part in parts)
 
 
-class QuireSessionService(BaseSessionService):  # type: ignore[misc]  # the library may be absent
+class QuireSessionService(BaseSessionService):
     """Sessions on an open ledger: ``QuireSessionService(client.ledger)``."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -151,6 +142,8 @@ class QuireSessionService(BaseSessionService):  # type: ignore[misc]  # the libr
         number = self._next.get(place) or len(await self._ledger.settings(place)) + 1
         while not await self._ledger.keep(Setting(f"{place}{number:012d}", text, 0)):
             number += 1
+        if len(self._next) > 10_000:
+            self._next.clear()  # it is looked up again
         self._next[place] = number + 1
 
     async def _shared(self, app_name: str, user_id: str) -> dict[str, Any]:
@@ -194,7 +187,7 @@ def _by_scope(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def _already_exists(session_id: str) -> Exception:
     text = f"Session with id {session_id} already exists."
     try:
-        from google.adk.errors.already_exists_error import AlreadyExistsError  # type: ignore[import-untyped]
+        from google.adk.errors.already_exists_error import AlreadyExistsError
     except ImportError:
         return AlreadyExists(text)
     found: Exception = AlreadyExistsError(text)
@@ -204,152 +197,16 @@ def _already_exists(session_id: str) -> Exception:
 def _not_found(session_id: str) -> Exception:
     text = f"Session {session_id} not found."
     try:
-        from google.adk.errors.session_not_found_error import SessionNotFoundError  # type: ignore[import-untyped]
+        from google.adk.errors.session_not_found_error import SessionNotFoundError
     except ImportError:
         return NotFound(text)
     found: Exception = SessionNotFoundError(text)
     return found
 
 
-class QuireArtifactService(BaseArtifactService):  # type: ignore[misc]  # the library may be absent
-    """Artifacts in a directory: ``QuireArtifactService("Workflows/adk/artifacts")``."""
+def __getattr__(name: str) -> Any:
+    if name == "QuireArtifactService":
+        from quire.agents.adk_artifacts import QuireArtifactService
 
-    def __init__(self, folder: str | Path) -> None:
-        self._folder = Path(folder)
-
-    async def save_artifact(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        filename: str,
-        artifact: types.Part | dict[str, Any],
-        session_id: str | None = None,
-        custom_metadata: dict[str, Any] | None = None,
-    ) -> int:
-        part = ensure_part(artifact)
-        place = self._place(app_name, user_id, session_id, filename)
-        place.mkdir(parents=True, exist_ok=True)
-        made = place / f".{new_id()}"
-        made.mkdir()
-        about: dict[str, Any] = {"at": SYSTEM.now(), "custom_metadata": custom_metadata or {}}
-        if part.inline_data is not None:
-            (made / "content").write_bytes(part.inline_data.data or b"")
-            about |= {"kind": "bytes", "mime_type": part.inline_data.mime_type}
-        elif part.file_data is not None:
-            about |= {"kind": "file", "part": part.model_dump(mode="json", exclude_none=True)}
-        elif part.text is not None:
-            (made / "content").write_text(part.text, encoding="utf-8")
-            about |= {"kind": "text", "mime_type": "text/plain"}
-        else:
-            shutil.rmtree(made)
-            raise ValueError(f"the artifact {filename!r} holds neither data, nor a file, nor text")
-        (made / "about.json").write_text(json.dumps(about), encoding="utf-8")
-        number = max(self._versions(place), default=-1) + 1
-        while True:
-            try:
-                os.rename(made, place / str(number))  # a directory that is there already is not replaced
-                return number
-            except OSError:
-                if not (place / str(number)).exists():
-                    raise
-                number += 1
-
-    async def load_artifact(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        filename: str,
-        session_id: str | None = None,
-        version: int | None = None,
-    ) -> types.Part | None:
-        found = self._version(self._place(app_name, user_id, session_id, filename), version)
-        if found is None:
-            return None
-        place, about = found
-        if about["kind"] == "bytes":
-            data = (place / "content").read_bytes()
-            return types.Part(inline_data=types.Blob(data=data, mime_type=about["mime_type"]))
-        if about["kind"] == "text":
-            return types.Part(text=(place / "content").read_text(encoding="utf-8"))
-        return types.Part.model_validate(about["part"])
-
-    async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
-        scopes = [self._scope(app_name, user_id, None)]
-        if session_id is not None:
-            scopes.append(self._scope(app_name, user_id, session_id))
-        names = {
-            unquote(place.name)
-            for scope in scopes
-            if scope.is_dir()
-            for place in scope.iterdir()
-            if next(self._versions(place), None) is not None
-        }
-        return sorted(names)
-
-    async def delete_artifact(
-        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
-    ) -> None:
-        place = self._place(app_name, user_id, session_id, filename)
-        if place.is_dir():
-            shutil.rmtree(place)
-
-    async def list_versions(
-        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
-    ) -> list[int]:
-        return sorted(self._versions(self._place(app_name, user_id, session_id, filename)))
-
-    async def list_artifact_versions(
-        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
-    ) -> list[ArtifactVersion]:
-        place = self._place(app_name, user_id, session_id, filename)
-        return [self._told(place, number) for number in sorted(self._versions(place))]
-
-    async def get_artifact_version(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        filename: str,
-        session_id: str | None = None,
-        version: int | None = None,
-    ) -> ArtifactVersion | None:
-        place = self._place(app_name, user_id, session_id, filename)
-        found = self._version(place, version)
-        return None if found is None else self._told(place, int(found[0].name))
-
-    def _scope(self, app_name: str, user_id: str, session_id: str | None) -> Path:
-        owner = self._folder / _file(app_name) / _file(user_id)
-        return owner / "user" if session_id is None else owner / "sessions" / _file(session_id)
-
-    def _place(self, app_name: str, user_id: str, session_id: str | None, filename: str) -> Path:
-        scope = None if filename.startswith(_USER) else session_id
-        return self._scope(app_name, user_id, scope) / _file(filename)
-
-    @staticmethod
-    def _versions(place: Path) -> Iterator[int]:
-        if place.is_dir():
-            yield from (int(version.name) for version in place.iterdir() if version.name.isdigit())
-
-    def _version(self, place: Path, version: int | None) -> tuple[Path, dict[str, Any]] | None:
-        number = max(self._versions(place), default=None) if version is None else version
-        if number is None or not (place / str(number) / "about.json").is_file():
-            return None
-        return place / str(number), json.loads((place / str(number) / "about.json").read_text(encoding="utf-8"))
-
-    def _told(self, place: Path, number: int) -> ArtifactVersion:
-        about = json.loads((place / str(number) / "about.json").read_text(encoding="utf-8"))
-        return ArtifactVersion(
-            version=number,
-            canonical_uri=(place / str(number) / "content").resolve().as_uri(),
-            custom_metadata=about["custom_metadata"],
-            create_time=about["at"],
-            mime_type=about.get("mime_type"),
-        )
-
-
-def _file(name: str) -> str:
-    """A name as one part of a path, reversibly; never one that points elsewhere."""
-    made = quote(name, safe=" @+=,")
-    return made.replace(".", "%2E") if made.strip(".") == "" else made
+        return QuireArtifactService
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

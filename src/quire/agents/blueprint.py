@@ -1,4 +1,4 @@
-"""A blueprint: a network of agents, declared. Read from YAML, TOML, JSON or Python, and checked before anything starts.
+"""A blueprint: a network of agents, declared.
 
 A mission keeps the blueprint that it started with, word for word and with its hash: a changed file is for new missions.
 """
@@ -10,16 +10,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from quire.agents.lines import Lines, in_toml, in_yaml
-from quire.agents.secrets import looks_secret
 from quire.agents.words import normal
 from quire.clock import seconds
-from quire.errors import DefinitionError, InputError, did_you_mean
+from quire.errors import InputError, did_you_mean
 
 #: What an agent is asked in a turn for which the blueprint has no prompt.
 GO_ON = "Go on: take what you have said so far one step further."
@@ -70,7 +68,14 @@ class ModelSpec(_Part):
             raise ValueError("key is the name of an environment variable, such as GEMINI_API_KEY, never the key itself")
         if self.rate is not None:
             _span(self.rate.partition("/")[2].strip())
+        _no_password(self.base_url)
         return self
+
+
+def _no_password(url: str | None) -> None:
+    """Whatever stands in a blueprint is kept in the ledger, for everybody who may read there."""
+    if url is not None and urlsplit(url).password:
+        raise ValueError("this address holds a password; a blueprint holds none: name an environment variable instead")
 
 
 def _model(value: Any) -> Any:
@@ -90,6 +95,35 @@ def _turns(value: Any) -> Any:
 Turns = Annotated[dict[Annotated[int, Field(ge=1)], str], BeforeValidator(_turns)]
 
 
+def _found(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
+        raise ValueError(f"{value!r} names nothing in Python; write it like 'module:name'")
+    return value
+
+
+Found = Annotated[str, BeforeValidator(_found)]
+
+
+class McpSpec(_Part):
+    """An MCP server: at an address, or a process that is started for each turn."""
+
+    url: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict, description="$NAME is an environment variable")
+    command: str | None = None
+    args: list[str] = Field(default_factory=list)
+    env: dict[str, str] = Field(default_factory=dict, description="$NAME is an environment variable")
+
+    @model_validator(mode="after")
+    def _one(self) -> McpSpec:
+        if (self.url is None) == (self.command is None):
+            raise ValueError("an MCP server has either a url or a command")
+        _no_password(self.url)
+        return self
+
+
+Mcp = Annotated[McpSpec, BeforeValidator(lambda value: {"url": value} if isinstance(value, str) else value)]
+
+
 class AgentSpec(_Part):
     """One agent: who it is, what it is asked first, what it may use."""
 
@@ -98,14 +132,20 @@ class AgentSpec(_Part):
     instructions: str = Field("", description="said to the model in every turn, apart from the conversation")
     model: Model | None = None
     turns: Turns = Field(default_factory=dict, description="prompts for this agent alone, by turn")
-    tools: list[str] = Field(default_factory=list, description="functions it may call, as module:name")
+    tools: list[Found] = Field(default_factory=list, description="functions it may call, as module:name")
     approve: list[str] = Field(default_factory=list, description="tools that wait for a person's approval")
     approver: str | None = Field(None, description="who approves, and who answers what it asks")
     expires: Span | None = Field(None, description="how long a person may take")
     ask: bool = Field(False, description="it may put a question to a person and wait for the answer")
-    mcp: list[str | dict[str, Any]] = Field(default_factory=list, description="MCP servers: addresses or commands")
+    mcp: list[Mcp] = Field(default_factory=list, description="MCP servers: addresses, or how to start one")
     output: str | dict[str, Any] | None = Field(None, description="json, a JSON Schema, or module:Model")
     output_mode: Literal["prompted", "native", "tool"] = "prompted"
+
+    @model_validator(mode="after")
+    def _shape(self) -> AgentSpec:
+        if isinstance(self.output, str) and self.output != "json":
+            _found(self.output)
+        return self
 
 
 class ReducerSpec(AgentSpec):
@@ -131,6 +171,8 @@ class Limits(_Part):
     calls: int | None = Field(None, gt=0)
     wall: Span | None = Field(None, description="time since the start")
     calls_per_day: int | None = Field(None, gt=0, description="over all missions and workers; more wait")
+    tokens_per_day: int | None = Field(None, gt=0, description="over all missions that have a limit of a day, in UTC")
+    usd_per_day: float | None = Field(None, gt=0, description="over all missions that have a limit of a day, in UTC")
 
 
 class Blueprint(_Part):
@@ -197,6 +239,12 @@ class Blueprint(_Part):
         found: dict[str, Any] = self.model_dump(mode="json", exclude_none=True)
         return found
 
+    def about(self) -> dict[str, Any]:
+        """What surfaces that publish the mission tell of it; without its prompts."""
+        needed = list(dict.fromkeys([*self.inputs, *sorted(self.holes())]))
+        agents = [agent.id for agent in self.agents]
+        return {"mission": {"inputs": needed, "agents": agents, "turns": self.last_turn, "reducer": self.reducer.id}}
+
     @cached_property
     def hash(self) -> str:
         return hash_of(self.told())
@@ -245,190 +293,3 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of blueprints, in their inner spelling."""
     made = Blueprint.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Quire blueprint", **made}
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
-def load(source: str | Path | Mapping[str, Any] | Blueprint) -> Blueprint:
-    """The blueprint in a file, or in a dict; refused with every problem and its line."""
-    if isinstance(source, Blueprint):
-        return source
-    if isinstance(source, Mapping):
-        return checked(dict(source), "the blueprint", None)
-    path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DefinitionError(f"there is no blueprint {str(path)!r}") from None
-    except (OSError, UnicodeError) as error:
-        raise DefinitionError(f"the blueprint {str(path)!r} cannot be read: {error}") from error
-    value, lines = parsed(text, path.name)
-    if isinstance(value, dict) and not any(key in normal(value) for key in ("mission",)):
-        value = {"mission": path.name.partition(".")[0], **value}
-    return checked(value, path.name, lines, folder=path.parent)
-
-
-def parsed(text: str, name: str) -> tuple[Any, Lines | None]:
-    """The value of a file by its ending, and where its parts stand."""
-    kind = name.rpartition(".")[2].lower()
-    if kind == "toml":
-        import tomllib
-
-        try:
-            return tomllib.loads(text), in_toml(text)
-        except tomllib.TOMLDecodeError as error:
-            raise DefinitionError(f"{name}: {error}") from None
-    if kind == "json":
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise DefinitionError(f"{name}, line {error.lineno}: {error.msg}") from None
-        return value, _yaml_lines(text, name)
-    try:
-        import yaml
-    except ImportError:
-        raise DefinitionError(f"{name}: YAML needs the extra: pip install 'quire[agents]'") from None
-    try:
-        return yaml.safe_load(text), _yaml_lines(text, name)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        raise DefinitionError(f"{name}{where}: {getattr(error, 'problem', None) or error}") from None
-
-
-def _yaml_lines(text: str, name: str) -> Lines | None:
-    try:
-        import yaml
-    except ImportError:
-        return None
-    try:
-        return in_yaml(text)
-    except DefinitionError as error:
-        raise DefinitionError(f"{name}, {error}") from None
-    except yaml.YAMLError:  # JSON that is no YAML, e.g. with tabs: its lines are not known
-        return None
-
-
-def checked(value: Any, name: str, lines: Lines | None, folder: Path | None = None) -> Blueprint:
-    """The blueprint, or ``DefinitionError`` with every problem and where it stands."""
-    if not isinstance(value, dict):
-        raise DefinitionError(f"{name}: a blueprint is a mapping of words, such as mission, agents, reducer")
-    if folder is not None:
-        value = _with_scripts(normal(value), folder)
-    try:
-        made = Blueprint.model_validate(value)
-    except ValidationError as error:
-        problems = [_problem(problem) for problem in error.errors(include_url=False)]
-        raise _refused(name, lines, problems) from None
-    problems = list(_problems(made))
-    if problems:
-        raise _refused(name, lines, problems)
-    return made
-
-
-def _refused(name: str, lines: Lines | None, problems: list[tuple[tuple[str | int, ...], str]]) -> DefinitionError:
-    told = []
-    for path, text in problems:
-        line = lines.of(path) if lines is not None else None
-        where = ".".join(str(part) for part in path)
-        told.append(f"{name}{f', line {line}' if line else ''}: {f'{where}: ' if where else ''}{text}")
-    return DefinitionError("\n".join(told))
-
-
-def _problem(problem: Any) -> tuple[tuple[str | int, ...], str]:
-    path = tuple(part for part in problem["loc"] if not _inner_mark(part))
-    text = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        text = f"there is no such word{did_you_mean(str(path[-1]), _words_at(path[:-1]))}"
-    elif problem["type"] == "missing":
-        text = "it is missing"
-    return path, text
-
-
-def _inner_mark(part: Any) -> bool:
-    """Pydantic names the branch of a union in the path; people did not write it."""
-    return isinstance(part, str) and (
-        part[:1].isupper()
-        or part.startswith(("literal[", "function-", "constrained-", "dict[", "str", "float", "int"))
-        or part == "[key]"
-    )
-
-
-def _words_at(path: tuple[str | int, ...]) -> list[str]:
-    parts: dict[str, type[BaseModel]] = {
-        "agents": AgentSpec,
-        "reducer": ReducerSpec,
-        "model": ModelSpec,
-        "limits": Limits,
-        "corrector": CorrectorSpec,
-        "price": Price,
-    }
-    words = [part for part in path if isinstance(part, str)]
-    return list((parts.get(words[-1], Blueprint) if words else Blueprint).model_fields)
-
-
-def _problems(made: Blueprint) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """What a schema cannot say."""
-    seen: dict[str, int] = {}
-    for number, agent in enumerate(made.agents):
-        if agent.id in seen:
-            yield (
-                ("agents", number, "id"),
-                f"{agent.id!r} stands here and at agent {seen[agent.id] + 1}; ids are unique",
-            )
-        seen.setdefault(agent.id, number)
-        for name in agent.approve:
-            if name not in [tool.rpartition(":")[2] for tool in agent.tools] and not agent.mcp:
-                yield ("agents", number, "approve"), f"{name!r} is none of its tools"
-    if made.reducer.id in seen:
-        yield ("reducer", "id"), f"{made.reducer.id!r} is an agent already; the reducer has an id of its own"
-    if made.max_turns:
-        for turn in made.turns:
-            if turn > made.max_turns:
-                yield ("turns", turn), f"turn {turn} never comes: max_turns is {made.max_turns}"
-    match made.policy:
-        case Quorum(quorum=quorum) if quorum > len(made.agents):
-            yield ("policy",), f"a quorum of {quorum:g} of {len(made.agents)} agents is never reached"
-        case _:
-            pass
-    if made.inputs:
-        for name in sorted(made.holes() - set(made.inputs)):
-            yield ("inputs",), f"a prompt names {{{{{name}}}}}, which is not among the inputs"
-    for path, text in _strings(made.told()):
-        if looks_secret(text):
-            yield path, "this looks like a key; a blueprint holds none: name its environment variable with key"
-
-
-def _strings(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _strings(item, (*path, key))
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _strings(item, (*path, number))
-
-
-def _with_scripts(value: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """A script named by its file is read in: what a mission keeps is whole."""
-
-    def read(model: Any) -> Any:
-        if isinstance(model, dict) and isinstance(model.get("script"), str):
-            path = folder / model["script"]
-            try:
-                script, _ = parsed(path.read_text(encoding="utf-8"), path.name)
-            except OSError as error:
-                raise DefinitionError(f"the script {str(path)!r} cannot be read: {error}") from error
-            return {**model, "script": script}
-        return model
-
-    found = {**value, "model": read(value["model"])} if "model" in value else dict(value)
-    for word in ("agents",):
-        if isinstance(found.get(word), list):
-            found[word] = [
-                {**agent, "model": read(agent["model"])} if isinstance(agent, dict) and "model" in agent else agent
-                for agent in found[word]
-            ]
-    return found

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quire.agents.blueprint import AgentSpec
+from quire.agents import secrets
+from quire.agents.blueprint import AgentSpec, McpSpec
 from quire.errors import DefinitionError
 from quire.runtime.definition import misfit
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
     from pydantic_ai.models import Model
+
+#: A server that is started for a turn may take this long on a busy machine; the library allows 5 s.
+MCP_STARTS = 60.0
 
 _QUESTION = {
     "type": "object",
@@ -35,8 +40,11 @@ def named(path: str) -> Any:
         raise DefinitionError(f"{path!r} cannot be found: {error}; write it like 'module:name'") from None
 
 
-def agent(spec: AgentSpec, model: Model) -> Agent[Any, Any]:
-    """The agent as the library knows it. It tries once: what follows a failure is decided by the turn."""
+def agent(spec: AgentSpec, model: Model, recorded: Iterable[str] | None = None) -> Agent[Any, Any]:
+    """The agent as the library knows it. It tries once: what follows a failure is decided by the turn.
+
+    ``recorded``: names of tools that a recording answers; then no MCP server is needed.
+    """
     from pydantic_ai import Agent, ModelRetry, Tool
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import ExternalToolset
@@ -44,7 +52,12 @@ def agent(spec: AgentSpec, model: Model) -> Agent[Any, Any]:
     from quire.agents.receipts import ASK_PERSON
 
     tools = [Tool(named(path), requires_approval=path.rpartition(":")[2] in spec.approve) for path in spec.tools]
-    toolsets: list[Any] = [_mcp(server, spec) for server in spec.mcp]
+    toolsets: list[Any] = []
+    if spec.mcp and recorded is not None:
+        own = {tool.name for tool in tools}
+        toolsets.append(_recorded_tools([name for name in recorded if name not in own], spec))
+    else:
+        toolsets += [_mcp(server, spec) for server in spec.mcp]
     if spec.ask:
         asks = ToolDefinition(
             name=ASK_PERSON,
@@ -99,16 +112,49 @@ def text_of(output: Any) -> str:
     return "```json\n" + json.dumps(to_jsonable_python(output), indent=2, ensure_ascii=False) + "\n```"
 
 
-def _mcp(server: str | dict[str, Any], spec: AgentSpec) -> Any:
+def _mcp(server: McpSpec, spec: AgentSpec) -> Any:
+    """The tools of an MCP server: at an address, or of a process that is started for the turn."""
     from pydantic_ai.mcp import MCPToolset
 
-    if isinstance(server, str):
-        made: Any = MCPToolset(server)
+    if server.url is not None:
+        headers = _from_environment(server.headers) or None
+        made: Any = MCPToolset(server.url, headers=headers, init_timeout=MCP_STARTS)
     else:
         from fastmcp.client.transports import StdioTransport
 
-        options = {"env": server["env"]} if "env" in server else {}
-        made = MCPToolset(StdioTransport(server["command"], list(server.get("args", [])), **options))
+        env = _from_environment(server.env)
+        process = StdioTransport(server.command or "", server.args, env=env or None, keep_alive=False)
+        made = MCPToolset(process, init_timeout=MCP_STARTS)
+    return _approved(made, spec)
+
+
+def _recorded_tools(names: Iterable[str], spec: AgentSpec) -> Any:
+    """Stands where MCP servers stood, when a mission is run from its recording: no server is asked for anything."""
+    from pydantic_ai import Tool
+    from pydantic_ai.toolsets import FunctionToolset
+
+    def never() -> None:
+        raise AssertionError("a recorded tool is answered from its receipt")
+
+    tools = [Tool.from_schema(never, name, None, {"type": "object"}) for name in sorted(set(names))]
+    return _approved(FunctionToolset(tools), spec)
+
+
+def _approved(toolset: Any, spec: AgentSpec) -> Any:
     if not spec.approve:
-        return made
-    return made.approval_required(lambda ctx, tool, args: tool.name in spec.approve)
+        return toolset
+    return toolset.approval_required(lambda ctx, tool, args: tool.name in spec.approve)
+
+
+def _from_environment(values: Mapping[str, str]) -> dict[str, str]:
+    """``$NAME`` is the environment variable of that name: a blueprint holds no secret."""
+    found = {}
+    for word, value in values.items():
+        if value.startswith("$"):
+            given = os.environ.get(value[1:])
+            if given is None:
+                raise DefinitionError(f"the environment variable {value[1:]!r}, which an MCP server needs, is not set")
+            secrets.remember(given)
+            value = given
+        found[word] = value
+    return found

@@ -10,8 +10,9 @@ from typing_extensions import TypeVar
 from quire.agents.correction import Refused, classified
 from quire.agents.people import put
 from quire.agents.recording import Recording
+from quire.agents.secrets import harmless
 from quire.agents.spend import LimitReached, Meter
-from quire.clock import Span
+from quire.clock import Span, iso
 from quire.errors import QuireError
 from quire.machine.retry import Fail
 from quire.model.change import Rate
@@ -21,6 +22,7 @@ from quire.runtime.run import Run
 if TYPE_CHECKING:
     from pydantic_ai.agent import AbstractAgent
     from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.run import AgentRunResult
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -55,6 +57,43 @@ async def converse(
     repeated. When the budget is reached, or the model refuses to answer, the step waits for a person. Several
     conversations of the same agent with the same prompt in one step each need a ``name``.
     """
+    result = await conversed(
+        run,
+        agent,
+        prompt,
+        deps=deps,
+        approver=approver,
+        expires=expires,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        retries=retries,
+        rate=rate,
+        history=history,
+        name=name,
+        timeout=timeout,
+        stream=stream,
+    )
+    return result.output
+
+
+async def conversed(
+    run: Run[D, X],
+    agent: AbstractAgent[A, T],
+    prompt: str,
+    *,
+    deps: A,
+    approver: str | None,
+    expires: Span | None,
+    budget_usd: float | None,
+    budget_tokens: int | None,
+    retries: int,
+    rate: Rate | None,
+    history: Sequence[ModelMessage],
+    name: str,
+    timeout: Span,
+    stream: bool,
+) -> AgentRunResult[T]:
+    """The same as ``converse``; all that the library tells of it, not only the output."""
     from quire.agents.receipts import Receipts
 
     who = agent.name or "the agent"
@@ -90,13 +129,11 @@ async def converse(
     )
     options: dict[str, Any] = {"message_history": list(history)} if history else {}
     try:
-        result = await agent.run(prompt, deps=deps, capabilities=[receipts], infer_name=False, **options)
+        return await agent.run(prompt, deps=deps, capabilities=[receipts], infer_name=False, **options)
     except (QuireError, Fail):
         raise
     except Exception as error:  # noqa: BLE001 - an agent's tools may raise anything
         raise failure(error) from None
-    output: T = result.output
-    return output
 
 
 async def raised(
@@ -108,23 +145,27 @@ async def raised(
     recording: Recording | None = None,
 ) -> None:
     """Ask a person whether the limit may be raised; return if so."""
-    limit = meter.allowance[reached.limit]
+    word = "until" if reached.limit == "wall" else reached.limit
+    limit = meter.allowance[word]
     answer = await put(
         run,
         recording,
-        f"{who} has reached its limit: {reached.text}. Double it?",
-        show={"limit": reached.limit, "is": limit, "spent": meter.spent.told()},
+        f"{who} has reached its limit: {reached.text}. {'Go on without it' if word == 'until' else 'Double it'}?",
+        show={"limit": reached.limit, "is": iso(limit) if word == "until" else limit, "spent": meter.spent.told()},
         choices=["raise", "stop"],
         by=approver,
     )
     if not answer:
         raise Fail(f"{answer.by or 'a person'} stopped {who} at its limit: {reached.text}")
-    meter.allowance[reached.limit] = limit * 2
+    if word == "until":
+        del meter.allowance[word]
+    else:
+        meter.allowance[word] = limit * 2
 
 
 def failure(error: Exception) -> Exception:
     """An error as the step shall show it: what a model's is, by its class and with no key in it; others as they are."""
     if type(error).__module__.partition(".")[0] not in _LIBRARIES or (fault := classified(error)) is None:
-        return error
+        return harmless(error)
     told = f"{fault.type}: {fault.text}"
     return Fail(told) if fault.kind in ("permanent", "safety") else RuntimeError(told)

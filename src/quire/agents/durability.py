@@ -12,23 +12,25 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from quire.agents import history
-from quire.agents.conversation import converse
+from quire.agents.conversation import conversed
 from quire.clock import Span
 from quire.errors import DefinitionError
 from quire.machine.retry import Retry
 from quire.machine.workflow import Workflow
 from quire.model.change import Rate
+from quire.model.record import Record
 from quire.runtime.run import Run
 
 if TYPE_CHECKING:
     from pydantic_ai.agent import AbstractAgent
+    from pydantic_ai.messages import ModelMessage
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
 class Prompt(BaseModel):
-    """What an agent is asked, and what was said before, as rows in the library's own format."""
+    """What an agent is asked, and what was said before, as rows in the library's own format; at the end, all of it."""
 
     prompt: str
     history: list[dict[str, Any]] = []
@@ -40,6 +42,16 @@ class Starter(Protocol):
     async def start(self, workflow: Any, data: Any = None, *, id: str | None = None) -> Any: ...
 
     async def work(self, *, until: str | None = None) -> int: ...
+
+    async def get(self, record_id: str) -> Record: ...
+
+
+class PlainStarter(Protocol):
+    """The same without ``await``: what ``quire.open`` gives."""
+
+    def start(self, workflow: Any, data: Any = None, *, id: str | None = None) -> Any: ...
+
+    def work(self, *, until: str | None = None) -> int: ...
 
 
 class DurableAgent(Generic[A, T]):
@@ -53,9 +65,12 @@ class DurableAgent(Generic[A, T]):
         approver: str | None = None,
         expires: Span | None = None,
         budget_usd: float | None = None,
+        budget_tokens: int | None = None,
+        retries: int = 4,
         rate: Rate | None = None,
         retry: Retry | None = None,
         timeout: Span = "2m",
+        stream: bool = False,
     ) -> None:
         told = name or agent.name
         if not told:
@@ -68,7 +83,7 @@ class DurableAgent(Generic[A, T]):
 
         @self.workflow.step
         async def answer(run: Run[Prompt, A]) -> T:
-            return await converse(
+            result = await conversed(
                 run,
                 agent,
                 run.data.prompt,
@@ -76,11 +91,16 @@ class DurableAgent(Generic[A, T]):
                 approver=approver,
                 expires=expires,
                 budget_usd=budget_usd,
+                budget_tokens=budget_tokens,
+                retries=retries,
                 rate=rate,
                 history=history.loaded(run.data.history),
                 name=told,
                 timeout=timeout,
+                stream=stream,
             )
+            run.data = Prompt(prompt=run.data.prompt, history=history.dumped(result.all_messages()))
+            return result.output
 
     async def run(self, prompt: str, *, client: Starter, id: str | None = None, past: Any = ()) -> T:
         """Start a run, work on it here until it ends, and return the output.
@@ -93,6 +113,23 @@ class DurableAgent(Generic[A, T]):
         await client.work(until=handle.record_id)
         output: T = await handle.result()
         return output
+
+    def run_sync(self, prompt: str, *, client: PlainStarter, id: str | None = None, past: Any = ()) -> T:
+        """The same from a plain function, with the client of ``quire.open``."""
+        data = Prompt(prompt=prompt, history=history.dumped(list(past)))
+        handle = client.start(self.workflow, data, id=id)
+        client.work(until=handle.record_id)
+        output: T = handle.result()
+        return output
+
+    async def past(self, client: Starter, id: str) -> list[ModelMessage]:
+        """The whole conversation of a run that has ended: ``past`` of the run that goes on with it."""
+        return messages(await client.get(id))
+
+
+def messages(record: Record) -> list[ModelMessage]:
+    """The conversation that a durable agent's record holds."""
+    return history.loaded(Prompt.model_validate_json(record.data).history)
 
 
 def durable(agent: AbstractAgent[A, T], **options: Any) -> DurableAgent[A, T]:

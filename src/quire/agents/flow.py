@@ -17,13 +17,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from quire.agents.blueprint import Blueprint, load
+from quire.agents.blueprint import Blueprint
 from quire.agents.part import Part
 from quire.agents.plan import Plan, new_agent, now
+from quire.agents.reading import load
 from quire.agents.recording import Recording
 from quire.agents.report import Report
 from quire.agents.spend import Spend
-from quire.machine.retry import Retry
+from quire.agents.story import is_mission
+from quire.machine.retry import Fail, Retry
 from quire.machine.workflow import Workflow
 from quire.runtime.run import Run
 
@@ -45,6 +47,7 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
     # A failed step is tried again by the turn itself; what is left for the engine are errors of tools and stores.
     retry = Retry(1 + max(2, blueprint.max_retries))
     flow: Flow = Workflow(blueprint.mission, data=dict[str, Any], result=Report, retry=retry)
+    flow.about = blueprint.about()
 
     @flow.step(then=["agents", "turn"])
     async def begin(run: Mission) -> Literal["agents", "turn"]:
@@ -53,13 +56,17 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
             if delay and recording is None:
                 await run.sleep(delay / 1000)
             return "turn"
-        blueprint.check_inputs(run.data)
+        # Rewound to here it begins anew, with the blueprint of today; what was said before is another conversation.
+        again = is_mission(run.data)
+        inputs = dict(run.data["inputs"] if again else run.data)
+        blueprint.check_inputs(inputs)
         run.data = {
-            "inputs": dict(run.data),
+            "inputs": inputs,
+            "thread": f"{run.record_id}~{run.visit}" if again else run.record_id,
             "blueprint": blueprint.told(),
             "hash": blueprint.hash,
             "limits": blueprint.limits.model_dump(mode="json", exclude_none=True),
-            "began": await run.call(now),
+            "began": await run.call(now, run),
             "round": 1,
             "agents": {agent.id: new_agent() for agent in blueprint.agents},
             "spent": Spend().model_dump(),
@@ -68,7 +75,10 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
 
     @flow.step(then=["agents", "reduce"])
     async def agents(run: Mission) -> Literal["agents", "reduce"]:
+        _must_be(run, part=False)
         plan = Plan(run, recording)
+        if not plan.goes_on:
+            await plan.go_again()
         within = await plan.time_left()
         if within is not None and within <= 0:
             plan.finish("deadline")
@@ -83,15 +93,26 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
 
     @flow.step(then=["turn", "report"], cap=blueprint.cap)
     async def turn(run: Mission) -> Literal["turn", "report"]:
+        _must_be(run, part=True)
         return await Part(run, recording).take()
 
     @flow.step
     async def report(run: Mission) -> Report:
+        _must_be(run, part=True)
         return Report.model_validate(run.data["report"])
 
     @flow.step
     async def reduce(run: Mission) -> Report:
+        _must_be(run, part=False)
         return await Plan(run, recording).reduced()
 
     flow.check()
     return flow
+
+
+def _must_be(run: Mission, *, part: bool) -> None:
+    """A person who rewinds a record may name a step of the other kind."""
+    if part and "part" not in run.data:
+        raise Fail(f"{run.record_id!r} is a mission; turns are taken by its parts, the records below it")
+    if not part and not is_mission(run.data):
+        raise Fail(f"{run.record_id!r} is no mission that has begun; rewind the record above it")

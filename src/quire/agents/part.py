@@ -28,7 +28,7 @@ class Part:
 
     async def take(self) -> Literal["turn", "report"]:
         """Take the next turn, and say what comes after it."""
-        if await self._taken_before():
+        if self.state["next"] > self.state["last"] or await self._taken_before():
             return self._after("done", self.state.get("text", ""))
         state, number = self.state, self.state["next"]
         self.run.note(f"{self.spec.id}, turn {number}/{self.blueprint.last_turn}")
@@ -56,8 +56,8 @@ class Part:
             raise Fail(str(missing)) from None
         except GaveUp as gave_up:
             bill = spent.plus(meter.spent).model_dump()
-            await history.write(self.run, state["mission"], self.spec.id, f"bill {state['round']}", bill)
-            raise Fail(with_remedy(gave_up, self.run.record_id, "turn")) from None
+            await history.write(self.run, state["thread"], self.spec.id, f"bill {state['round']}", bill)
+            raise Fail(with_remedy(gave_up, state["mission"], "agents", ", once the mission has ended")) from None
         state["spent"] = spent.plus(meter.spent).model_dump()
         return self._after(status, text, limit)
 
@@ -87,7 +87,7 @@ class Part:
         state = self.state
         while not state.get("fresh"):
             number = state["pieces"] + 1
-            piece = await history.found(self.run, state["mission"], self.spec.id, number)
+            piece = await history.found(self.run, state["thread"], self.spec.id, number)
             if piece is None:
                 state["fresh"] = True
                 return False
@@ -107,13 +107,13 @@ class Part:
 
     async def _keep(self, piece: history.Row) -> None:
         number = self.state["pieces"] + 1
-        await history.write(self.run, self.state["mission"], self.spec.id, number, piece)
+        await history.write(self.run, self.state["thread"], self.spec.id, number, piece)
         self.state["pieces"] = number
 
     async def _past(self, voice: Voice) -> list[history.Row]:
         """The conversation so far; summed up first if it has grown too long."""
         state = self.state
-        place = (self.run, state["mission"], self.spec.id)
+        place = (self.run, state["thread"], self.spec.id)
         past = await history.hydrated(*place, state["pieces"], state["compacted"])
         before = history.size(past)
         if before <= self.blueprint.history_tokens or state["resumes"] or len(past) < 4:
@@ -127,5 +127,6 @@ class Part:
 
 
 def _less(allowance: Mapping[str, Any], spent: Spend) -> dict[str, Any]:
+    """What is left of the mission's share; moments and limits of a day are not shared out."""
     used = {"tokens": spent.tokens, "usd": spent.usd, "calls": spent.calls}
     return {word: value - used.get(word, 0) if word in used else value for word, value in allowance.items()}

@@ -9,11 +9,13 @@ from quire.machine.approval import Answer
 from quire.runtime.run import Run
 
 
-async def put(run: Run[Any, Any], recording: Recording | None, question: str, **options: Any) -> Answer:
-    """``run.ask``; with a recording, what was answered then."""
+async def put(
+    run: Run[Any, Any], recording: Recording | None, question: str, *, nth: int = 0, **options: Any
+) -> Answer:
+    """``run.ask``; with a recording, what was answered then, the nth time that it was asked in this step."""
     if recording is None:
         return await run.ask(question, **options)
-    told = recording.person(question)
+    told = recording.person(question, nth)
     if told.get("edits"):
         run.data = {**run.data, **told["edits"]}
     return Answer(told["choice"], told["by"], told["note"], told["edits"], told.get("ahead", "approve"))

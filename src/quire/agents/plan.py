@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from quire.agents import daily as days
 from quire.agents import history
 from quire.agents.blueprint import Blueprint
 from quire.agents.conversation import raised
@@ -13,18 +14,24 @@ from quire.agents.recording import Recording
 from quire.agents.report import AgentReport, Report
 from quire.agents.spend import LimitReached, Meter, Spend
 from quire.agents.turn import LeftOut, Voice, reduction, with_remedy
-from quire.clock import SYSTEM, seconds
+from quire.clock import iso, seconds
+from quire.machine.approval import EXPIRED
 from quire.machine.fanout import Failed
 from quire.machine.retry import Fail
-from quire.runtime.run import Run
+from quire.runtime.run import Run, behind
 
 #: What a person may say when a limit is reached.
 AT_LIMIT = ("raise", "finish", "stop")
 
 
-async def now() -> float:
-    """The moment, remembered: the step that asks again gets the same."""
-    return SYSTEM.now()
+async def now(run: Run[Any, Any]) -> float:
+    """The moment on the ledger's clock, remembered: the step that asks again gets the same."""
+    return behind(run).now()
+
+
+async def today(run: Run[Any, Any]) -> dict[str, Any]:
+    """What was spent today, remembered."""
+    return await days.Daybook(run, run.record_id).today()
 
 
 def new_agent() -> dict[str, Any]:
@@ -39,6 +46,8 @@ class Plan:
         self.run = run
         self.recording = recording
         self.data = run.data
+        #: How often each question was put in this pass.
+        self._asked: dict[str, int] = {}
         #: The blueprint that this mission started with, whatever the file says by now.
         self.blueprint = Blueprint.model_validate(self.data["blueprint"])
 
@@ -55,6 +64,14 @@ class Plan:
     def goes_on(self) -> bool:
         """There are turns to take, and nobody and nothing has ended them."""
         return bool(self.going) and not self.data.get("finishing")
+
+    async def go_again(self) -> None:
+        """A person has rewound the mission to here: who has not finished goes again, from the turn that failed."""
+        for agent in self.agents.values():
+            if agent["status"] != "done":
+                agent |= {"status": "going", "error": ""}
+        self.data.pop("finishing", None)
+        self.data |= {"round": self.data["round"] + 1, "began": await self.run.call(now, self.run)}
 
     def finish(self, why: Literal["deadline", "person"]) -> None:
         self.data["finishing"] = why
@@ -78,23 +95,30 @@ class Plan:
                 found[word] = limits[word] - used
         if limits.get("wall") is not None:
             found["until"] = self.data["began"] + seconds(limits["wall"])
-        return found
+        return found | days.limits_of(limits)
 
     async def afford(self) -> bool:
         """Whether anything is left to spend; if not, a person says what follows. False: finish with what is there."""
         while (reached := await self._reached()) is not None:
             limits = self.data["limits"]
+            expires, otherwise = await self._how_long(reached)
+            question = self._question(reached)
+            nth = self._asked.get(question, 0)
+            self._asked[question] = nth + 1
             answer = await put(
                 self.run,
                 self.recording,
-                f"{self.blueprint.mission} has reached its limit of {_limit(reached, limits[reached])}: "
-                f"{self.spent.told()} so far. Raise it, finish with what is there, or stop?",
-                show={"limits": limits, "spent": self._spent_by_agent()},
+                question,
+                nth=nth,
+                show={"limits": limits, "spent": self._spent_by_agent(), **otherwise},
                 edit=["limits"],
                 choices=AT_LIMIT,
                 by=self.blueprint.approver,
+                expires=expires,
             )
             self.data = self.run.data
+            if answer.choice == EXPIRED:
+                continue  # another day: what it allows is looked at anew
             if answer.choice == "raise":
                 if self.data["limits"].get(reached) == limits[reached]:
                     self.data["limits"][reached] = _doubled(reached, limits[reached])
@@ -105,25 +129,51 @@ class Plan:
                 raise Fail(f"stopped by {answer.by or 'a person'} at its limit of {_limit(reached, limits[reached])}")
         return True
 
+    def _question(self, reached: str) -> str:
+        limit = _limit(reached, self.data["limits"][reached])
+        return (
+            f"{self.blueprint.mission} has reached its limit of {limit}: {self.spent.told()} so far. "
+            "Raise it, finish with what is there, or stop?"
+        )
+
+    async def _how_long(self, reached: str) -> tuple[float | None, dict[str, str]]:
+        """How long a person may take, and what follows otherwise: a limit of a day is another tomorrow."""
+        if reached not in days.WORDS or self.recording is not None:
+            return None, {}
+        moment = await self.run.call(now, self.run)
+        span = days.until_tomorrow(moment)
+        return span, {"otherwise": f"it goes on by itself at {iso(moment + span)}"}
+
     async def _reached(self) -> str | None:
         left = self.left()
         for word in ("tokens", "usd", "calls"):
             if word in left and left[word] <= 0:
                 return word
-        if "until" in left and self.recording is None and await self.run.call(now) >= left["until"]:
+        if self.recording is not None:  # clocks and days are not what they were: people were asked, or were not
+            words = [word for word in ("wall", *days.WORDS) if self.data["limits"].get(word) is not None]
+            return next((word for word in words if self._left_to_hear(word)), None)
+        if "until" in left and await self.run.call(now, self.run) >= left["until"]:
             return "wall"
+        if limits := days.limits_of(left):
+            return days.reached(limits, Spend.model_validate(await self.run.call(today, self.run)))
         return None
+
+    def _left_to_hear(self, word: str) -> bool:
+        assert self.recording is not None
+        question = self._question(word)
+        return self._asked.get(question, 0) < self.recording.times_asked(question)
 
     async def time_left(self) -> float | None:
         if self.blueprint.deadline is None or self.recording is not None:
             return None
         end = self.data["began"] + seconds(self.blueprint.deadline)
-        return float(max(0.0, end - await self.run.call(now)))
+        return float(max(0.0, end - await self.run.call(now, self.run)))
 
     def part(self, agent_id: str) -> dict[str, Any]:
         """What the record of one agent starts with."""
         agent, left, count = self.agents[agent_id], self.left(), len(self.going)
-        share = {word: value if word == "until" else value / count for word, value in left.items()}
+        whole = {"until", *days.WORDS}
+        share = {word: value if word in whole else value / count for word, value in left.items()}
         lowest = min(self.agents[other]["next"] for other in self.going)
         last = lowest if self.blueprint.barrier else self.blueprint.last_turn
         first = self.data["round"] == 1
@@ -132,6 +182,7 @@ class Plan:
             "blueprint": self.data["blueprint"],
             "part": {
                 "mission": self.run.record_id,
+                "thread": self.data["thread"],
                 "agent": agent_id,
                 "next": agent["next"],
                 "last": last,
@@ -176,7 +227,7 @@ class Plan:
     async def _salvage(self, agent_id: str) -> None:
         """Of a part that ended without a report: what it had said by then, and what it had spent."""
         agent = self.agents[agent_id]
-        place = (self.run, self.run.record_id, agent_id)
+        place = (self.run, self.data["thread"], agent_id)
         bill = await history.found(*place, f"bill {self.data['round']}")
         if bill is not None:
             self._add(agent_id, Spend.model_validate(bill))
@@ -250,7 +301,17 @@ class Plan:
 
 
 def _limit(word: str, value: Any) -> str:
-    return {"usd": f"${value}", "wall": f"{value} of time"}.get(word, f"{value:,} {word}" if word != "wall" else "")
+    match word:
+        case "usd":
+            return f"${value}"
+        case "usd_per_day":
+            return f"${value} a day"
+        case "wall":
+            return f"{value} of time"
+        case "tokens_per_day":
+            return f"{value:,} tokens a day"
+        case _:
+            return f"{value:,} {word}"
 
 
 def _doubled(word: str, value: Any) -> Any:

@@ -28,16 +28,17 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunContext, ToolDefinition, ToolDenied
 from pydantic_core import to_jsonable_python
 
+from quire.agents import daily as days
 from quire.agents import history
 from quire.agents.correction import CutOff, Fault, Refused, Tries, classified
 from quire.agents.people import put
 from quire.agents.recording import Recording
-from quire.agents.secrets import blacked_out
-from quire.agents.spend import LimitReached, Meter
-from quire.clock import SYSTEM, Span, iso
+from quire.agents.secrets import blacked_out, harmless, without_keys
+from quire.agents.spend import LimitReached, Meter, Spend, amount, of_row
+from quire.clock import Span, iso
 from quire.machine.effect import Effect
 from quire.model.change import Rate
-from quire.runtime.run import Run
+from quire.runtime.run import Run, behind
 
 #: A worker whose time ends sooner than this begins no call. Within a lease, so that no beat is needed for it.
 TIME_FOR_A_CALL = 20.0
@@ -89,6 +90,7 @@ class Receipts(AbstractCapability[Any]):
         expires: Span | None = None,
         rate: Rate | None = None,
         daily: Rate | None = None,
+        daybook: days.Daybook | None = None,
         retries: int = 4,
         tries: Tries | None = None,
         meter: Meter | None = None,
@@ -108,6 +110,7 @@ class Receipts(AbstractCapability[Any]):
         self.approver = approver
         self.expires = expires
         self.rates = [one for one in (rate, daily) if one is not None]
+        self.daybook = daybook
         self.tries = tries or Tries(retries)
         self.meter = meter or Meter()
         self.at_limit = at_limit
@@ -119,6 +122,8 @@ class Receipts(AbstractCapability[Any]):
         #: The messages of the request that was made last, or was about to be made.
         self.messages: list[ModelMessage] = []
         self._requests = 0
+        #: What this conversation cost, by day.
+        self._by_day: dict[str, Spend] = {}
 
     # -- what the library asks ---------------------------------------------------------------------------------------
 
@@ -155,8 +160,9 @@ class Receipts(AbstractCapability[Any]):
                 await self._limit(LimitReached(row["limit"], row["text"]))
                 continue
             self.meter.add(row)
+            await self._entered(row)
             if "error" not in row:
-                if "usd" in self.meter.allowance and row.get("usd") is None:
+                if row.get("usd") is None:
                     self.meter.check()
                 [response] = history.loaded(row["reply"])
                 assert isinstance(response, ModelResponse)
@@ -176,6 +182,26 @@ class Receipts(AbstractCapability[Any]):
             except LimitReached as reached:
                 await self._limit(reached)
 
+    async def _day_is_spent(self) -> dict[str, Any] | None:
+        limits = days.limits_of(self.meter.allowance)
+        if self.daybook is None or not limits:
+            return None
+        spent = Spend.model_validate(await self.daybook.today())
+        word = days.reached(limits, spent)
+        if word is None:
+            return None
+        kind = days.WORDS[word]
+        text = f"{amount(kind, getattr(spent, kind))} are spent today of {amount(kind, limits[word])} a day"
+        return {"limit": word, "text": text}
+
+    async def _entered(self, row: Mapping[str, Any]) -> None:
+        """Count an answer for its day. From its receipt again, it comes to the same figure."""
+        if self.daybook is None:
+            return
+        day = days.day_of(row["began"])
+        self._by_day[day] = self._by_day.get(day, Spend()).plus(of_row(row))
+        await self.daybook.enter(f"{self.run.record_id} {self.name}", day, self._by_day[day])
+
     async def _limit(self, reached: LimitReached) -> None:
         if self.at_limit is None:
             raise reached
@@ -190,14 +216,17 @@ class Receipts(AbstractCapability[Any]):
         async def make() -> dict[str, Any]:
             if self.recording is not None and (row := self.recording.answer(name, digest)) is not None:
                 return dict(row)
-            began = SYSTEM.now()
+            clock = behind(self.run).now
+            began = clock()
             if (until := self.meter.until) is not None and began >= until:
                 return {"limit": "wall", "text": f"its time ended at {iso(until)}"}
+            if (told := await self._day_is_spent()) is not None:
+                return told
             made = await self._made(model, messages, settings, parameters)
             if "error" in made and made["error"]["kind"] != "safety" and self.tries.is_last:
                 # Not kept: when a person tries the record again, this is what is done again.
                 self.tries.failed(Fault.model_validate(made["error"]))
-            return {**made, "asked": digest, "began": began, "ended": SYSTEM.now()}
+            return {**made, "asked": digest, "began": began, "ended": clock()}
 
         if self.recording is None:
             for number, rate in enumerate([*self.rates] or [None]):
@@ -217,10 +246,10 @@ class Receipts(AbstractCapability[Any]):
         try:
             async with asyncio.timeout(_seconds(self.timeout)):
                 response = await self._response(model, messages, settings, parameters)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it goes on without a key in its words
             fault = classified(error)
             if fault is None:
-                raise
+                raise harmless(error) from None
             return {"error": fault.model_dump(exclude_none=True)}
         row: dict[str, Any] = {
             "usage": {"in": response.usage.input_tokens, "out": response.usage.output_tokens},
@@ -232,7 +261,7 @@ class Receipts(AbstractCapability[Any]):
             why = details.get("refusal") or details.get("finish_reason") or details.get("block_reason") or "no reason"
             text = blacked_out(f"the answer was withheld: {why}")
             return {**row, "error": Fault(kind="safety", type="ContentFilter", text=text).model_dump(exclude_none=True)}
-        return {**row, "reply": history.dumped([response])}
+        return {**row, "reply": without_keys(history.dumped([response]))}
 
     async def _response(self, model: Model, messages: Any, settings: Any, parameters: Any) -> ModelResponse:
         if not self.stream:
@@ -340,7 +369,7 @@ async def _tool_row(handler: Callable[[dict[str, Any]], Awaitable[Any]], args: d
         return {"failed": blacked_out(str(error))}
     except (ApprovalRequired, CallDeferred):
         raise
-    return {"value": to_jsonable_python(value, fallback=str)}
+    return {"value": without_keys(to_jsonable_python(value, fallback=str))}
 
 
 def _tool_value(row: Any) -> Any:

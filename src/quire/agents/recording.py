@@ -49,9 +49,18 @@ class Recording:
         self.used.append(name)
         return row
 
-    def person(self, question: str) -> dict[str, Any]:
-        """What a person answered to this question."""
+    def tools(self, agent_id: str) -> list[str]:
+        """The tools that this agent called then."""
+        names = [name for name in self.rows if name.startswith(f"{agent_id}/") and " tool " in name]
+        return [name.partition(" tool ")[2].partition(" ")[0] for name in names]
+
+    def times_asked(self, question: str) -> int:
+        """How often people were asked this."""
+        return len(self.people.get(question, ()))
+
+    def person(self, question: str, nth: int = 0) -> dict[str, Any]:
+        """What a person answered to this question, the nth time that it was asked."""
         answers = self.people.get(question)
         if not answers:
             raise NotRecorded(f"nobody was asked {question!r} then")
-        return answers[0]
+        return answers[min(nth, len(answers) - 1)]

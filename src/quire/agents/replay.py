@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from quire.agents import story as stories
-from quire.agents.blueprint import Blueprint, checked
+from quire.agents.blueprint import Blueprint
 from quire.agents.flow import compiled
+from quire.agents.reading import checked
 from quire.agents.recording import Recording
 from quire.agents.report import Report
 from quire.agents.story import Story

@@ -42,7 +42,7 @@ class Report(BaseModel):
 def markdown(report: Report, record_id: str = "") -> str:
     """The report as a file: the result first, then who said what, then what it cost."""
     lines = [f"# {report.mission or 'Mission'}", "", report.text.strip(), ""]
-    if report.status != "done":
+    if report.status == "partial":
         lines += ["> Not every agent finished; see below.", ""]
     if report.agents:
         lines += ["---", "", "## Reports", ""]
@@ -54,7 +54,8 @@ def markdown(report: Report, record_id: str = "") -> str:
                 lines += [agent.text.strip(), ""]
     lines += ["## About this result", "", "| agent | turns | spent |", "|---|---|---|"]
     lines += [f"| {agent.id} | {agent.turns} | {agent.spent.told()} |" for agent in report.agents]
-    lines += [f"| **all** ({report.by} made the result) | | {report.spent.told()} |", ""]
+    whole = "**all**" if report.status == "none" else f"**all** ({report.by} made the result)"
+    lines += [f"| {whole} | | {report.spent.told()} |", ""]
     about = [f"record `{record_id}`"] if record_id else []
     about += [f"blueprint `{report.blueprint[:12]}`"] if report.blueprint else []
     return "\n".join([*lines, ", ".join(about)]).rstrip() + "\n"

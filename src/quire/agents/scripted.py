@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from quire.agents.provider import SCRIPTED
 from quire.clock import SYSTEM
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.models.function import AgentInfo
 
-NAME = "scripted"
+NAME = SCRIPTED
 MARK = "[scripted model: these words were written beforehand, no AI made them]"
 
 

@@ -92,7 +92,7 @@ class Meter:
 
     def check(self) -> None:
         """Raise ``LimitReached`` if nothing more may be asked; ``Fail`` if a limit cannot be kept at all."""
-        if "usd" in self.allowance and self.spent.unpriced:
+        if self.spent.unpriced and ("usd" in self.allowance or "usd_per_day" in self.allowance):
             raise Fail(
                 "the price of this model is not known, so a limit in dollars cannot be kept; "
                 "give the model a price in the blueprint, or limit tokens"
@@ -100,8 +100,9 @@ class Meter:
         for word, used in (("tokens", self.spent.tokens), ("usd", self.spent.usd), ("calls", self.spent.calls)):
             limit = self.allowance.get(word)
             if limit is not None and used >= limit:
-                raise LimitReached(word, f"{_amount(word, used)} are spent of {_amount(word, limit)}")
+                raise LimitReached(word, f"{amount(word, used)} are spent of {amount(word, limit)}")
 
 
-def _amount(word: str, amount: float) -> str:
-    return f"${amount:.4f}" if word == "usd" else f"{amount:,.0f} {word}"
+def amount(word: str, much: float) -> str:
+    """``1,000 tokens``, ``$0.5000``."""
+    return f"${much:.4f}" if word == "usd" else f"{much:,.0f} {word}"

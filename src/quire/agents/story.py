@@ -16,11 +16,14 @@ from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
+from quire.runtime.engine import definitions
 
 #: The functions whose receipts are answers of models, and of tools.
 REPLY = "quire.agents.receipts:Reply"
 TOOLS = ("quire.agents.receipts:ToolReply", "quire.agents.receipts:ToolAct")
 PIECE = "quire.agents.history:Piece"
+#: What the data of a mission hold from its first step on.
+_WORDS = {"inputs", "thread", "blueprint", "hash", "agents", "spent", "round"}
 
 
 class Call(NamedTuple):
@@ -103,6 +106,11 @@ def place(name: str) -> tuple[str, int]:
     return agent, int(digits or 0)
 
 
+def is_mission(data: Any) -> bool:
+    """Whether a record's data are those of a mission that has begun."""
+    return isinstance(data, dict) and data.keys() >= _WORDS
+
+
 async def read(ledger: Ledger, mission_id: str) -> Story:
     """The story of a mission, finished or not."""
     found = await ledger.load([mission_id])
@@ -110,7 +118,7 @@ async def read(ledger: Ledger, mission_id: str) -> Story:
         raise NotFound(f"Record with ID {mission_id} not found.")
     [record] = found
     data = parse(record.data)
-    if "blueprint" not in data or "agents" not in data:
+    if not is_mission(data):
         why = "it has not begun yet" if record.status is Status.PENDING else f"it is a record of {record.workflow!r}"
         raise InputError(f"{mission_id!r} is no mission under way: {why}")
     parts = await ledger.find(Query(parent_id=mission_id, order="id", limit=100_000))
@@ -122,7 +130,7 @@ async def read(ledger: Ledger, mission_id: str) -> Story:
             continue
         if receipt.fn == REPLY:
             calls.append(_call(receipt))
-        elif receipt.fn == PIECE:
+        elif receipt.fn == PIECE and f"mission/{data['thread']}/" in receipt.key:  # not of before a rewind
             piece = parse(receipt.value)
             if "text" in piece and not receipt.name.startswith("look for "):
                 agent = receipt.name.removeprefix("piece ").rpartition(" ")[0]
@@ -178,18 +186,24 @@ def pace(calls: list[Call]) -> Pace:
     return Pace(wall, work, most, sum(hops) / len(hops) if hops else 0.0)
 
 
-async def spent_by_day(ledger: Ledger, workflow: str = "") -> dict[str, dict[str, Spend]]:
+async def spent_by_day(ledger: Ledger) -> dict[str, dict[str, Spend]]:
     """Day → mission → what was spent, over all missions of this ledger."""
     found: dict[str, dict[str, Spend]] = {}
-    after = ""
-    while records := await ledger.find(Query(workflow=workflow, after=after, limit=500)):
-        after = records[-1].record_id
-        receipts = await ledger.receipts(record_ids=[record.record_id for record in records])
-        roots = {record.record_id: record.parent_id or record.record_id for record in records}
-        for receipt in receipts:
-            if receipt.fn == REPLY and receipt.stage is Stage.DONE:
-                call = _call(receipt)
-                missions = found.setdefault(call.day, {})
-                root = roots.get(receipt.record_id, receipt.record_id)
-                missions[root] = missions.get(root, Spend()).plus(call.spent)
+    missions = [made["name"] for made in await definitions(ledger) if "mission" in (made.get("about") or {})]
+    for workflow in missions:
+        after = ""
+        while records := await ledger.find(Query(workflow=workflow, after=after, limit=500)):
+            after = records[-1].record_id
+            whose = {record.record_id: mission_of(record) for record in records}
+            for receipt in await ledger.receipts(record_ids=list(whose)):
+                if receipt.fn == REPLY and receipt.stage is Stage.DONE:
+                    call = _call(receipt)
+                    day, mission = found.setdefault(call.day, {}), whose[receipt.record_id]
+                    day[mission] = day.get(mission, Spend()).plus(call.spent)
     return dict(sorted(found.items()))
+
+
+def mission_of(record: Record) -> str:
+    """The mission of which this record is a part; itself if it is one."""
+    data = parse(record.data) if '"part"' in record.data else {}
+    return str(data["part"]["mission"]) if "part" in data else record.record_id

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quire.agents import history
 from quire.agents.blueprint import AgentSpec, Blueprint, ModelSpec
 from quire.agents.correction import Faulty, GaveUp, Refused, Tries, accepted, classified, difference, request
+from quire.agents.daily import Daybook, limits_of
 from quire.agents.people import put
 from quire.agents.recording import Recording
+from quire.agents.secrets import harmless
 from quire.agents.spend import LimitReached, Meter
 from quire.errors import QuireError
 from quire.machine.effect import rate as make_rate
@@ -63,11 +65,12 @@ class Voice:
         self.recording = recording
         self.at_limit = at_limit
 
-    def model(self, spec: ModelSpec) -> Model:
+    async def model(self, spec: ModelSpec) -> Model:
         from quire.agents import models, scripted
 
         if self.recording is not None and not self.recording.needs_models:
             return scripted.model(self.spec.id, None)  # never asked: it only stands where a model must
+        await models.ready(spec)
         return models.built(spec, self.spec.id)
 
     def receipts(self, name: str, spec: ModelSpec, tries: Tries) -> Receipts:
@@ -82,6 +85,7 @@ class Voice:
             expires=self.spec.expires,
             rate=rate_of(spec),
             daily=_daily(self.blueprint),
+            daybook=self._daybook(),
             tries=tries,
             meter=self.meter,
             at_limit=self.at_limit,
@@ -90,6 +94,12 @@ class Voice:
             stream=spec.stream,
             recording=self.recording,
         )
+
+    def _daybook(self) -> Daybook | None:
+        """Where the day's spending is counted; None: no limit asks for it."""
+        if self.recording is not None or not limits_of(self.meter.allowance):
+            return None
+        return Daybook(self.run, mission_of(self.run))
 
     async def say(self, name: str, prompt: str, past: list[history.Row], *, resumes: bool = False) -> Said:
         """Put a prompt to the agent; correct it, wait, or ask a person as the class of error says."""
@@ -116,7 +126,9 @@ class Voice:
         from quire.agents import cast
 
         spec = self.blueprint.model_of(self.spec)
-        agent = cast.agent(self.spec, self.model(spec))
+        alone = self.recording if self.recording is not None and not self.recording.needs_models else None
+        recorded = alone.tools(self.spec.id) if alone is not None else None
+        agent = cast.agent(self.spec, await self.model(spec), recorded)
         result = await self._run(agent, None if resumes else prompt, past, self.receipts(name, spec, tries))
         return Said(cast.text_of(result.output), history.dumped(result.new_messages()))
 
@@ -140,10 +152,10 @@ class Voice:
             raise Interrupted(reached, history.dumped(new) if len(new) > 1 else []) from None
         except (QuireError, Fail):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it goes on without a key in its words
             fault = classified(error)
             if fault is None:
-                raise
+                raise harmless(error) from None
             if fault.kind == "safety":
                 raise Refused(fault) from None
             raise Faulty(fault) from None
@@ -154,7 +166,7 @@ class Voice:
 
         corrector = self.blueprint.corrector
         spec = corrector.model or self.blueprint.model_of(self.spec)
-        agent: Agent[Any, Any] = Agent(self.model(spec), name=f"corrector of {self.spec.id}", output_type=str)
+        agent: Agent[Any, Any] = Agent(await self.model(spec), name=f"corrector of {self.spec.id}", output_type=str)
         text = request(prompt, faulty.fault, corrector.prompt)
         result = await self._run(agent, text, [], self.receipts(name, spec, tries))
         rewritten = accepted(prompt, str(result.output))
@@ -184,7 +196,7 @@ class Voice:
         from pydantic_ai import Agent
 
         spec = self.blueprint.model_of(self.spec)
-        agent: Agent[Any, Any] = Agent(self.model(spec), name=self.spec.id, output_type=str)
+        agent: Agent[Any, Any] = Agent(await self.model(spec), name=self.spec.id, output_type=str)
         first = _first_prompt(past)
         receipts = self.receipts(name, spec, Tries(self.blueprint.max_retries))
         result = await self._run(agent, f"{SUM_UP}{first}", past, receipts)
@@ -198,6 +210,11 @@ class Interrupted(Exception):
         super().__init__(str(reached))
         self.reached = reached
         self.rows = rows
+
+
+def mission_of(run: Run[Any, Any]) -> str:
+    """The mission to which this record, itself or as a part, belongs."""
+    return str(run.data["part"]["mission"]) if "part" in run.data else run.record_id
 
 
 def _daily(blueprint: Blueprint) -> Rate | None:
@@ -226,6 +243,6 @@ def reduction(blueprint: Blueprint, reports: list[tuple[str, str]], inputs: Mapp
     return "\n\n".join(parts)
 
 
-def with_remedy(gave_up: GaveUp, record_id: str, step: str) -> str:
+def with_remedy(gave_up: GaveUp, record_id: str, step: str, when: str = "") -> str:
     """Why it was given up, and the command that asks anew."""
-    return f"{gave_up}; to ask anew: quire retry {record_id} --from {step}"
+    return f"{gave_up}; to ask anew{when}: quire retry {record_id} --from {step}"

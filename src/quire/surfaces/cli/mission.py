@@ -1,15 +1,10 @@
-"""``quire mission``: networks of agents from a blueprint; and the demo of one."""
+"""``quire mission``: networks of agents from a blueprint."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -18,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quire.clock import SYSTEM, iso, new_id
-from quire.errors import InputError, NotFound, QuireError
+from quire.errors import InputError, NotFound
 from quire.model.record import Record, Status
 from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Exit, Session, record_argument, verb
 from quire.surfaces.cli.following import ending
-from quire.surfaces.cli.output import Output, harmless, on_one_line
+from quire.surfaces.cli.mission_picture import Picture, pace_of, shown, side_by_side, without_mark
+from quire.surfaces.cli.output import on_one_line
 from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
 
 #: How often the ledger is asked for news.
 GLANCE_SECONDS = 0.1
-#: The demo gives up after this long.
-LIMIT_SECONDS = 120.0
 
 
 @click.group("mission", context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,7 +44,7 @@ def _command(made: click.Command) -> click.Command:
 
 def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
     """The blueprint in this file, with another model for all its agents if one is named."""
-    from quire.agents.blueprint import checked, load
+    from quire.agents.reading import checked, load
 
     made = load(Path(path))
     if model is None and base_url is None:
@@ -67,7 +61,7 @@ def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
 def check(session: Session, files: Sequence[str]) -> None:
     """Check blueprints without starting anything: every problem, with its line."""
-    from quire.agents.blueprint import load
+    from quire.agents.reading import load
 
     for file in files:
         made = load(Path(file))
@@ -131,6 +125,7 @@ def run(
     what was answered. Exit codes as those of 'quire start --follow'.
     """
     from quire.agents.flow import compiled
+    from quire.surfaces.cli.run import projecting
 
     blueprint = _blueprint(path, model, base_url)
     inputs = values.given(data, fields)
@@ -144,7 +139,8 @@ def run(
             if detach:
                 session.out.acted(f"started {name}", f"quire cancel {name}", record_id=name)
                 return Exit.OK
-            record = await _worked(session, client, name)
+            async with projecting(session, client):
+                record = await _worked(session, client, name)
             return await _ended(session, client, record, out)
 
     return session.run(work())
@@ -187,8 +183,10 @@ async def _worked(session: Session, client: Client, record_id: str) -> Record:
 
 async def _looked(client: Client, record_id: str, picture: Picture) -> None:
     while True:
+        began = SYSTEM.boottime()
         await picture.look(client, record_id)
-        await SYSTEM.sleep(GLANCE_SECONDS)
+        # A long mission takes longer to read: looking at it leaves the worker most of the time.
+        await SYSTEM.sleep(max(GLANCE_SECONDS, 5 * (SYSTEM.boottime() - began)))
 
 
 async def _ended(session: Session, client: Client, record: Record, out: str | None) -> int:
@@ -216,7 +214,7 @@ async def _written(session: Session, client: Client, record_id: str, path: str) 
     story = await stories.read(client.ledger, record_id)
     assert story.report is not None
     _write(path, markdown(story.report, record_id))
-    session.out.say(f"{record_id}: {story.report.status}; {story.spent.told()}; {_pace(story)}")
+    session.out.say(f"{record_id}: {story.report.status}; {story.spent.told()}; {pace_of(story)}")
     session.out.say(f"The result: {path}", bold=True, colour="green")
 
 
@@ -225,13 +223,6 @@ def _write(path: str, text: str) -> None:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path!r} cannot be written: {error}") from error
-
-
-def _pace(story: Story) -> str:
-    from quire.agents.story import pace
-
-    found = pace(story.calls)
-    return f"{found.wall:.1f} s for {found.work:.1f} s of model calls, {found.most} at the same time"
 
 
 @_command
@@ -249,13 +240,13 @@ def show(session: Session, record_id: str) -> None:
             return
         out, record = session.out, story.record
         out.say(f"{record_id}: {record.status}{f' at {record.step}' if record.step else ''}", bold=True)
-        out.say(f"blueprint {story.hash[:12]}, {story.spent.told()}; {_pace(story)}")
+        out.say(f"blueprint {story.hash[:12]}, {story.spent.told()}; {pace_of(story)}")
         rows = []
         for name in [*(agent.id for agent in story.blueprint.agents), story.blueprint.reducer.id]:
             said = story.said.get(name, {})
             calls = [call for call in story.calls if call.agent == name]
             failed = [call.error for call in calls if call.error]
-            last = on_one_line(_without_mark(said[max(said)]), 60) if said else failed[-1] if failed else ""
+            last = on_one_line(without_mark(said[max(said)]), 60) if said else failed[-1] if failed else ""
             turns = f"{len(said)}/{story.blueprint.last_turn}" if name != story.blueprint.reducer.id else "result"
             tries = f" ({len(failed)} failed)" if failed else ""
             rows.append((name, turns, story.spent_by(name).told() + tries, last))
@@ -320,7 +311,7 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
                 return
             session.out.table(["agent", "turn", "began", "ended", "seconds", "tokens", "error"], rows)
             found = stories.pace(story.calls)
-            session.out.say(f"{_pace(story)}: {found.speed_up:.2f} times as fast as one after the other")
+            session.out.say(f"{pace_of(story)}: {found.speed_up:.2f} times as fast as one after the other")
             session.out.say(f"{found.hop:.3f} s on average from an agent's turn to its next")
             return
         if story.report is None:
@@ -330,18 +321,9 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
         elif session.json:
             session.out.emit(story.report.model_dump(mode="json"))
         else:
-            _shown(session.out, markdown(story.report, record_id))
+            shown(session.out, markdown(story.report, record_id))
 
     session.with_client(work)
-
-
-def _shown(out: Output, text: str) -> None:
-    if out.terminal:
-        from rich.markdown import Markdown
-
-        out.console.print(Markdown(harmless(text)))
-    else:
-        out.say(text)
 
 
 @_command
@@ -432,7 +414,7 @@ def _compared(session: Session, done: Replayed) -> int:
     else:
         asked = f"{done.recorded} answers from receipts, {len(done.asked)} asked anew"
         session.out.say(f"{asked}: {', '.join(done.asked)}", dim=True)
-        _side_by_side(session.out, _text(done.before), _text(done.after, done.error))
+        side_by_side(session.out, _text(done.before), _text(done.after, done.error))
     return Exit.OK if done.after is not None else Exit.ERROR
 
 
@@ -440,219 +422,11 @@ def _text(report: Report | None, error: str = "") -> str:
     return report.text if report is not None else f"(no result{f': {error}' if error else ''})"
 
 
-def _side_by_side(out: Output, before: str, after: str) -> None:
-    if not out.terminal:
-        out.say(f"--- as it was\n{before}\n\n--- what if\n{after}")
-        return
-    from rich.markdown import Markdown
-    from rich.panel import Panel
-    from rich.table import Table
-
-    table = Table.grid(expand=True, padding=(0, 1))
-    table.add_column(ratio=1)
-    table.add_column(ratio=1)
-    panels = [
-        Panel(Markdown(harmless(text)), title=title) for title, text in (("as it was", before), ("what if", after))
-    ]
-    table.add_row(*panels)
-    out.console.print(table)
-
-
-class Picture:
-    """A mission as it goes: agents side by side on a terminal, a line for each turn elsewhere."""
-
-    def __init__(self, out: Output) -> None:
-        self.out = out
-        self.seen: set[tuple[str, int]] = set()
-        self._live: Any = None
-        if out.terminal:
-            from rich.live import Live
-
-            self._live = Live(console=out.console, auto_refresh=False, vertical_overflow="crop")
-            self._live.__enter__()
-
-    async def look(self, client: Client, record_id: str) -> Story | None:
-        """Read the ledger and show what it says."""
-        from quire.agents import story as stories
-
-        try:
-            story = await stories.read(client.ledger, record_id)
-        except (InputError, NotFound):
-            return None
-        for agent, turns in sorted(story.said.items()):
-            for turn in sorted(turns):
-                if (agent, turn) not in self.seen:
-                    self.seen.add((agent, turn))
-                    if self._live is None:
-                        words = on_one_line(_without_mark(turns[turn]), 90)
-                        self.out.say(f"  {agent}, turn {turn}/{story.blueprint.last_turn}: {words}")
-        if self._live is not None:
-            self._live.update(self._columns(story), refresh=True)
-        return story
-
-    def tell(self, text: str, colour: str = "") -> None:
-        if self._live is not None:
-            from rich.text import Text
-
-            self._live.console.print(Text(f"• {text}", style=f"bold {colour}" if colour else ""))
-        else:
-            self.out.say(f"• {text}", colour=colour or None)
-
-    def _columns(self, story: Story) -> Any:
-        from rich.panel import Panel
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table.grid(expand=True, padding=(0, 1))
-        panels = []
-        for agent in story.blueprint.agents:
-            table.add_column(ratio=1)
-            said = story.said.get(agent.id, {})
-            text = Text()
-            for turn in range(1, story.blueprint.last_turn + 1):
-                if turn in said:
-                    text.append(f"{turn} ", style="bold green")
-                    text.append(on_one_line(_without_mark(said[turn]), 220) + "\n")
-                elif turn == len(said) + 1 and not story.record.ended:
-                    text.append(f"{turn} …\n", style="dim")
-            panels.append(Panel(text, title=agent.id, subtitle=story.spent_by(agent.id).told(), title_align="left"))
-        table.add_row(*panels)
-        return table
-
-    def end(self) -> None:
-        if self._live is not None:
-            self._live.__exit__(None, None, None)
-            self._live = None
-
-
-def _without_mark(text: str) -> str:
-    from quire.agents.scripted import MARK
-
-    return text.removeprefix(MARK).strip()
-
-
-# -- the demo ----------------------------------------------------------------------------------------------------------
-
-
 @_command
 @verb("demo", example="quire mission demo")
 @click.option("--dir", "directory", type=click.Path(file_okay=False), help="Where to; it must be empty or new.")
 def demo(session: Session, directory: str | None) -> int:
     """Three agents plan a colony on Mars; their worker is killed half-way, and no word is lost. Needs no key."""
+    from quire.surfaces.cli.mission_demo import run_demo
+
     return run_demo(session, directory)
-
-
-def run_demo(session: Session, directory: str | None) -> int:
-    """Run the demo of a mission and answer the exit code."""
-    folder = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="quire-mission-"))
-    try:
-        if folder.exists() and any(folder.iterdir()):
-            raise InputError(f"{str(folder)!r} is not empty; the demo wants a directory of its own")
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{str(folder)!r} cannot be used: {error}") from error
-    made = Demo(session, folder.resolve())
-    try:
-        return session.run(made.run())
-    finally:
-        made.end()
-
-
-class Demo:
-    def __init__(self, session: Session, folder: Path) -> None:
-        self.session = session
-        self.out = session.out
-        self.folder = folder
-        self.picture = Picture(self.out)
-        self.workers: list[subprocess.Popen[bytes]] = []
-
-    def _worker(self, label: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "quire.surfaces.cli", "--config", str(self.folder / "quire.toml")]
-        command += ["worker", "--lease", "3s", "--label", label]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
-        with (self.folder / f"{label}.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
-        self.workers.append(process)
-        return process
-
-    def end(self) -> None:
-        """No process outlives the demo."""
-        self.picture.end()
-        for process in self.workers:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-    async def run(self) -> int:
-        from quire.agents.blueprint import load
-        from quire.agents.demo import blueprint
-        from quire.agents.flow import compiled
-        from quire.agents.scripted import MARK
-
-        made = load(blueprint())
-        # JSON is YAML, too: nothing but the standard library is needed to write it.
-        (self.folder / "mars-colony.yaml").write_text(json.dumps(made.told(), indent=2), encoding="utf-8")
-        toml = 'flows = ["mars-colony.yaml"]\nledger = "sqlite:///ledger.db"\n'
-        (self.folder / "quire.toml").write_text(toml, encoding="utf-8")
-        self.out.say(MARK, colour="yellow")
-        self.out.say(f"A directory of its own: {self.folder}", dim=True)
-        url, name = f"sqlite:///{self.folder / 'ledger.db'}", "mars-1"
-        async with Client(url, workflows=[compiled(made)], who="demo") as client:
-            await client.start("mars-colony", {}, id=name)
-            try:
-                async with asyncio.timeout(LIMIT_SECONDS):
-                    first = self._worker("first-worker")
-                    await self._until(client, name, first, said=4)
-                    os.kill(first.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-                    first.wait()
-                    self.picture.tell(f"kill -9 {first.pid}: the worker is gone in the middle of a turn", "red")
-                    second = self._worker("second-worker")
-                    self.picture.tell(f"a new worker, {second.pid}, reads the conversations back and goes on")
-                    await self._until(client, name, second)
-            except TimeoutError:
-                raise QuireError(
-                    f"the demo did not end in {LIMIT_SECONDS:g} s; its logs are in {self.folder}"
-                ) from None
-            self.picture.end()
-            return await self._proof(client, name)
-
-    async def _until(self, client: Client, name: str, worker: subprocess.Popen[bytes], said: int = 0) -> None:
-        while True:
-            if worker.poll() is not None:
-                raise QuireError(f"the demo's worker ended by itself; see the logs in {self.folder}")
-            story = await self.picture.look(client, name)
-            if story is not None:
-                turns = sum(len(by_turn) for by_turn in story.said.values())
-                if story.record.ended or (said and turns >= said):
-                    return
-            await SYSTEM.sleep(0.05)
-
-    async def _proof(self, client: Client, name: str) -> int:
-        from quire.agents import story as stories
-        from quire.agents.report import markdown
-
-        story = await stories.read(client.ledger, name)
-        if story.report is None:
-            raise QuireError(f"the mission did not end well: {story.record.last_error}; look in {self.folder}")
-        path = self.folder / "mars-1.md"
-        path.write_text(markdown(story.report, name), encoding="utf-8")
-        names = [call.name for call in story.calls]
-        twice = len(names) - len(set(names))
-        by = {worker.worker_id: worker.label for worker in await client.workers()}
-        kept = [receipt for receipt in story.receipts if receipt.fn == stories.REPLY]
-        first = sum(by.get(receipt.worker) == "first-worker" for receipt in kept)
-        _shown(self.out, story.report.text)
-        self.out.say()
-        self.out.say(
-            f"{len(kept)} answers, {first} of them asked for by the worker that was killed; {twice} asked for twice.",
-            bold=True,
-        )
-        self.out.say(f"{story.spent.told()}; {_pace(story)}.")
-        self.out.say(f"The result: {path}", colour="green", bold=True)
-        self.out.say(f"  cd {self.folder}")
-        self.out.say(f"  quire mission show {name}")
-        self.out.say(f"  quire mission replay {name}")
-        if self.out.json:
-            told = {"answers": len(kept), "by_killed": first, "twice": twice, "result": str(path)}
-            self.out.emit({**told, "folder": str(self.folder), "record_id": name})
-        return Exit.OK if not twice else Exit.UNEXPECTED

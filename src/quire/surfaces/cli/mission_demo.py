@@ -1,0 +1,137 @@
+"""The demo of a mission: real workers, one of them killed half-way, and the proof that nothing was asked twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from quire.clock import SYSTEM
+from quire.errors import InputError, QuireError
+from quire.surfaces.cli.command import Exit, Session
+from quire.surfaces.cli.mission_picture import Picture, pace_of, shown
+from quire.surfaces.client import Client
+
+#: The demo gives up after this long.
+LIMIT_SECONDS = 120.0
+
+
+def run_demo(session: Session, directory: str | None) -> int:
+    """Run the demo of a mission and answer the exit code."""
+    folder = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="quire-mission-"))
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"{str(folder)!r} is not empty; the demo wants a directory of its own")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{str(folder)!r} cannot be used: {error}") from error
+    made = Demo(session, folder.resolve())
+    try:
+        return session.run(made.run())
+    finally:
+        made.end()
+
+
+class Demo:
+    def __init__(self, session: Session, folder: Path) -> None:
+        self.session = session
+        self.out = session.out
+        self.folder = folder
+        self.picture = Picture(self.out)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def _worker(self, label: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "quire.surfaces.cli", "--config", str(self.folder / "quire.toml")]
+        command += ["worker", "--lease", "3s", "--label", label]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
+        with (self.folder / f"{label}.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
+        self.workers.append(process)
+        return process
+
+    def end(self) -> None:
+        """No process outlives the demo."""
+        self.picture.end()
+        for process in self.workers:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    async def run(self) -> int:
+        from quire.agents.demo import blueprint
+        from quire.agents.flow import compiled
+        from quire.agents.reading import load
+        from quire.agents.scripted import MARK
+
+        made = load(blueprint())
+        # JSON is YAML, too: nothing but the standard library is needed to write it.
+        (self.folder / "mars-colony.yaml").write_text(json.dumps(made.told(), indent=2), encoding="utf-8")
+        toml = 'flows = ["mars-colony.yaml"]\nledger = "sqlite:///ledger.db"\n'
+        (self.folder / "quire.toml").write_text(toml, encoding="utf-8")
+        self.out.say(MARK, colour="yellow")
+        self.out.say(f"A directory of its own: {self.folder}", dim=True)
+        url, name = f"sqlite:///{self.folder / 'ledger.db'}", "mars-1"
+        async with Client(url, workflows=[compiled(made)], who="demo") as client:
+            await client.start("mars-colony", {}, id=name)
+            try:
+                async with asyncio.timeout(LIMIT_SECONDS):
+                    first = self._worker("first-worker")
+                    await self._until(client, name, first, said=4)
+                    os.kill(first.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+                    first.wait()
+                    self.picture.tell(f"kill -9 {first.pid}: the worker is gone in the middle of a turn", "red")
+                    second = self._worker("second-worker")
+                    self.picture.tell(f"a new worker, {second.pid}, reads the conversations back and goes on")
+                    await self._until(client, name, second)
+            except TimeoutError:
+                raise QuireError(
+                    f"the demo did not end in {LIMIT_SECONDS:g} s; its logs are in {self.folder}"
+                ) from None
+            self.picture.end()
+            return await self._proof(client, name)
+
+    async def _until(self, client: Client, name: str, worker: subprocess.Popen[bytes], said: int = 0) -> None:
+        while True:
+            if worker.poll() is not None:
+                raise QuireError(f"the demo's worker ended by itself; see the logs in {self.folder}")
+            story = await self.picture.look(client, name)
+            if story is not None:
+                turns = sum(len(by_turn) for by_turn in story.said.values())
+                if story.record.ended or (said and turns >= said):
+                    return
+            await SYSTEM.sleep(0.05)
+
+    async def _proof(self, client: Client, name: str) -> int:
+        from quire.agents import story as stories
+        from quire.agents.report import markdown
+
+        story = await stories.read(client.ledger, name)
+        if story.report is None:
+            raise QuireError(f"the mission did not end well: {story.record.last_error}; look in {self.folder}")
+        path = self.folder / "mars-1.md"
+        path.write_text(markdown(story.report, name), encoding="utf-8")
+        names = [call.name for call in story.calls]
+        twice = len(names) - len(set(names))
+        by = {worker.worker_id: worker.label for worker in await client.workers()}
+        kept = [receipt for receipt in story.receipts if receipt.fn == stories.REPLY]
+        first = sum(by.get(receipt.worker) == "first-worker" for receipt in kept)
+        shown(self.out, story.report.text)
+        self.out.say()
+        self.out.say(
+            f"{len(kept)} answers, {first} of them asked for by the worker that was killed; {twice} asked for twice.",
+            bold=True,
+        )
+        self.out.say(f"{story.spent.told()}; {pace_of(story)}.")
+        self.out.say(f"The result: {path}", colour="green", bold=True)
+        self.out.say(f"  cd {self.folder}")
+        self.out.say(f"  quire mission show {name}")
+        self.out.say(f"  quire mission replay {name}")
+        if self.out.json:
+            told = {"answers": len(kept), "by_killed": first, "twice": twice, "result": str(path)}
+            self.out.emit({**told, "folder": str(self.folder), "record_id": name})
+        return Exit.OK if not twice else Exit.UNEXPECTED

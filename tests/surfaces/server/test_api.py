@@ -10,7 +10,7 @@ import pytest
 from quire.errors import LedgerUnavailable
 from quire.model.record import Status
 from quire.surfaces.client import Client
-from quire.surfaces.server.api import cause
+from quire.surfaces.stuck import cause_of as cause
 from tests.surfaces.server.conftest import BROKEN, calling, opened
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
+from quire.agents import demo, mission
 from quire.model.record import Status
 from quire.surfaces.client import Client
 from quire.surfaces.server.doors import Setup
 from quire.surfaces.server.links import make_link
 from quire.surfaces.server.tokens import Role, make_token
 from tests.surfaces.server.conftest import BROKEN, Site, running
+from tests.surfaces.server.watched import Watched
 
 pytestmark = pytest.mark.browser
 
@@ -24,51 +25,19 @@ pytestmark = pytest.mark.browser
 HTML = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 
 
-class Watched:
-    """A page that tells what it fetched and what went wrong in it."""
-
-    def __init__(self, browser: Browser, site: Site, wide: int, shots: Path) -> None:
-        height = 844 if wide < 500 else 860
-        self.context = browser.new_context(viewport={"width": wide, "height": height}, reduced_motion="reduce")
-        self.page: Page = self.context.new_page()
-        self.site = site
-        self.wide = wide
-        self.shots = shots
-        self.elsewhere: list[str] = []
-        self.problems: list[str] = []
-        self.context.on("request", self._requested)
-        self.page.on("console", lambda told: self.problems.append(told.text) if told.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-
-    def _requested(self, request: object) -> None:
-        url = str(getattr(request, "url", ""))
-        if urlsplit(url).netloc != urlsplit(self.site.url).netloc and not url.startswith(("data:", "blob:")):
-            self.elsewhere.append(url)
-
-    def go(self, place: str = "") -> Page:
-        self.page.goto(f"{self.site.url}/#/{place}")
-        return self.page
-
-    def shot(self, name: str) -> None:
-        # Not by path: the library writes files in threads that it keeps.
-        (self.shots / f"{name}-{self.wide}.png").write_bytes(self.page.screenshot())
-
-    def fits(self) -> None:
-        """Nothing sticks out to the right."""
-        wide = self.page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= self.wide, f"the page is {wide} px wide"
-
-    def end(self) -> None:
-        self.context.close()
-        assert self.elsewhere == []
-        assert self.problems == []
+@pytest.fixture
+def colony(tmp_path: Path) -> Iterator[Site]:
+    """A site that also knows a mission; its model answers from a script."""
+    BROKEN.clear()
+    with running(f"sqlite:///{tmp_path}/ledger.db", more=[mission(demo.blueprint(delay=0.05))]) as found:
+        yield found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wide", [1280, 390])
-def test_start_watch_approve_retry_and_halt(browser: Browser, site: Site, tmp_path: Path, wide: int) -> None:
+def test_start_watch_approve_retry_and_halt(browser: Browser, site: Site, wide: int) -> None:
     BROKEN.add("broken")
-    watched = Watched(browser, site, wide, tmp_path)
+    watched = Watched(browser, site, wide)
     page = watched.go()
 
     # Start one from the dashboard and watch it come to its question.
@@ -129,7 +98,8 @@ def test_start_watch_approve_retry_and_halt(browser: Browser, site: Site, tmp_pa
     watched.fits()
     watched.shot("record")
     page.goto(f"{site.url}/#/machine/publish")
-    expect(page.get_by_alt_text("The steps of publish and the records at each")).to_be_visible()
+    expect(page.get_by_role("group", name="The steps of publish and the records at each")).to_be_visible()
+    expect(page.get_by_role("link", name="review: no record")).to_be_visible()
     watched.fits()
     watched.shot("machine")
 
@@ -137,7 +107,7 @@ def test_start_watch_approve_retry_and_halt(browser: Browser, site: Site, tmp_pa
     page.get_by_role("button", name="Halt").click()
     page.get_by_label("Reason, shown on every page").fill("the printer burns")
     page.get_by_role("dialog").get_by_role("button", name="Halt").click()
-    for place in ("", "approvals", "errors", "record/tea-1", "workers"):
+    for place in ("", "approvals", "errors", "record/tea-1", "machine", "missions", "workers"):
         page.goto(f"{site.url}/#/{place}")
         expect(page.get_by_text("HALTED: the printer burns")).to_be_visible()
     watched.shot("halted")
@@ -155,55 +125,76 @@ def test_start_watch_approve_retry_and_halt(browser: Browser, site: Site, tmp_pa
 
 
 @pytest.mark.slow
-def test_ten_thousand_rows_that_change_stay_smooth_and_cost_little(
-    browser: Browser, site: Site, tmp_path: Path
-) -> None:
-    async def many(client: Client) -> None:
-        await client.pause(reason="only the grid is looked at")
-        await client.start_many("order", [{}] * 10_000, ids=[f"row-{n:05}" for n in range(10_000)])
+@pytest.mark.parametrize("wide", [1280, 390])
+def test_a_mission_is_read_as_it_goes_on(browser: Browser, colony: Site, wide: int) -> None:
+    watched = Watched(browser, colony, wide)
+    page = watched.go("missions")
+    expect(page.get_by_text("There is no mission yet.")).to_be_visible()
 
-    site.do(many)
-    watched = Watched(browser, site, 1280, tmp_path)
-    page = watched.go()
-    expect(page.get_by_text("10,000 records")).to_be_visible(timeout=20_000)
-    in_page = page.locator(".grid-row").count()
+    async def start(client: Client) -> None:
+        await client.start("mars-colony", {}, id="mars-1")
 
-    async def changing(client: Client) -> float:
-        """Fifty changes a second for four seconds; how much of a core the server, worker and these took."""
-        loop, used = asyncio.get_running_loop(), time.process_time()
-        begun = loop.time()
-        for number in range(200):
-            await client.prioritise(f"row-{number * 37 % 10_000:05}", number)
-            await client.clock.sleep(max(0.0, begun + number / 50 - loop.time()))
-        return (time.process_time() - used) / (loop.time() - begun)
+    colony.do(start)
+    page.get_by_role("link", name="mars-1").click()
 
-    changed = asyncio.run_coroutine_threadsafe(changing(site.client), site.loop)
-    longest = page.evaluate(
-        """async () => {
-            const body = document.querySelector(".grid-body");
-            let last = performance.now(), longest = 0;
-            const end = last + 3500;
-            while (performance.now() < end) {
-                await new Promise(requestAnimationFrame);
-                const now = performance.now();
-                longest = Math.max(longest, now - last);
-                last = now;
-                body.scrollTop += 40;
-            }
-            return longest;
-        }"""
-    )
-    share = changed.result(60)
-    watched.shot("many")
-
-    assert in_page < 60
-    assert longest < 500, f"a frame took {longest:.0f} ms"
-    assert share < 1.0, f"{share:.0%} of a core"
+    # Its agents stand side by side, and their turns come without being asked for.
+    engineer = page.get_by_role("region", name="CHAIN-MARS-ENGINEER")
+    expect(engineer.get_by_role("article", name="CHAIN-MARS-ENGINEER, turn 3")).to_contain_text("islands by default")
+    expect(page.get_by_role("article", name="CHAIN-MARS-GOVERNOR, turn 1")).to_contain_text("A council of seven")
+    tops = [region.bounding_box() for region in page.locator(".agent").all()]
+    assert len({round(box["y"]) for box in tops if box}) == 1
+    expect(page.get_by_role("heading", name="CHAIN-MARS-MANIFESTO makes one of it")).to_be_visible()
+    expect(page.locator(".result .said")).to_contain_text("Manifesto")
+    expect(page.get_by_text("9 of 9", exact=False).first).to_be_visible()
+    expect(page.get_by_text("10 calls").first).to_be_visible()
+    watched.fits()
+    watched.shot("mission")
+    page.get_by_role("link", name="Missions").first.click()
+    expect(page.get_by_role("cell", name="DONE")).to_be_visible()
     watched.end()
 
 
-def test_eight_tabs_share_one_stream(browser: Browser, site: Site, tmp_path: Path) -> None:
-    watched = Watched(browser, site, 1280, tmp_path)
+def test_what_a_person_edits_is_shown_as_a_difference_before_they_approve(browser: Browser, site: Site) -> None:
+    async def start(client: Client) -> None:
+        await client.start("publish", {"keyword": HTML}, id="a1")
+
+    site.do(start)
+    watched = Watched(browser, site, 1280)
+    page = watched.go("approvals")
+    page.get_by_label("draft (may be edited)").fill(f"Better words about {HTML}.")
+
+    expect(page.locator(".change del")).to_have_text(f"- About {HTML}.")
+    expect(page.locator(".change ins")).to_have_text(f"+ Better words about {HTML}.")
+    watched.shot("edited")
+    page.get_by_role("button", name="approve").click()
+    expect(page.get_by_text("Nobody is asked anything.")).to_be_visible()
+    page.goto(f"{site.url}/#/record/a1")
+    expect(page.get_by_text(f"Better words about {HTML}.").first).to_be_visible()
+    assert page.title() == "a1 · Quire"
+    watched.end()
+
+
+def test_the_record_page_compares_versions_that_it_has_seen(browser: Browser, site: Site) -> None:
+    async def start(client: Client) -> None:
+        await client.start("order", {"amount": 1}, id="o1")
+
+    async def edit(client: Client) -> None:
+        await client.edit("o1", {"amount": 2, "note": "more"})
+
+    site.do(start)
+    watched = Watched(browser, site, 1280)
+    page = watched.go("record/o1")
+    expect(page.locator(".pill").first).to_have_text("WAITING")
+    site.do(edit)
+    page.get_by_label("compared with").select_option(index=1)
+
+    expect(page.get_by_role("row", name="amount")).to_contain_text("1 → 2")
+    expect(page.get_by_role("row", name="note")).to_contain_text("more")
+    watched.end()
+
+
+def test_eight_tabs_share_one_stream(browser: Browser, site: Site) -> None:
+    watched = Watched(browser, site, 1280)
     pages = [watched.context.new_page() for _ in range(8)]
     for page in pages:
         page.goto(f"{site.url}/")
@@ -220,9 +211,7 @@ def test_eight_tabs_share_one_stream(browser: Browser, site: Site, tmp_path: Pat
 
 
 @pytest.mark.parametrize("wide", [1280, 390])
-def test_a_person_answers_by_link_and_the_link_is_used_up(
-    browser: Browser, site: Site, tmp_path: Path, wide: int
-) -> None:
+def test_a_person_answers_by_link_and_the_link_is_used_up(browser: Browser, site: Site, wide: int) -> None:
     async def asked(client: Client) -> str:
         await client.start("publish", {"keyword": HTML}, id="a1")
         while (await client.get("a1")).status is not Status.NEEDS_APPROVAL:
@@ -231,7 +220,7 @@ def test_a_person_answers_by_link_and_the_link_is_used_up(
         return url
 
     url = site.do(asked)
-    watched = Watched(browser, site, wide, tmp_path)
+    watched = Watched(browser, site, wide)
     watched.page.goto(site.url + url)
     expect(watched.page.get_by_text(f"About {HTML}.").first).to_be_visible()
     watched.fits()
@@ -240,7 +229,7 @@ def test_a_person_answers_by_link_and_the_link_is_used_up(
     expect(watched.page.get_by_role("heading", name="Thank you")).to_be_visible()
     watched.end()
 
-    again = Watched(browser, site, wide, tmp_path)
+    again = Watched(browser, site, wide)
     again.page.goto(site.url + url)
     expect(again.page.get_by_role("heading", name="This link does not work")).to_be_visible()
     again.problems.clear()  # the console tells of the refusal
@@ -258,7 +247,7 @@ def test_from_elsewhere_a_viewer_signs_in_and_has_nothing_to_act_with(browser: B
         text = other.submit(lambda: asyncio.run(token())).result()
     with running(url, host="0.0.0.0") as site:
         site.host = "127.0.0.1"
-        watched = Watched(browser, site, 1280, tmp_path)
+        watched = Watched(browser, site, 1280)
         page = watched.go()
         page.wait_for_url("**/login")
         watched.shot("login")

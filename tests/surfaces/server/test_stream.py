@@ -14,7 +14,8 @@ import httpx2
 from quire.surfaces.client import Client
 from quire.surfaces.server import serve
 from quire.surfaces.server import stream as streaming
-from quire.surfaces.server.stream import Feed, History
+from quire.surfaces.server.history import History
+from quire.surfaces.server.stream import Feed
 from tests.surfaces.server.conftest import opened
 
 
@@ -157,7 +158,7 @@ def test_the_history_keeps_an_hour_in_even_steps() -> None:
         history.add(float(second), [["order", "wait", "PENDING", second], ["order", "", "PENDING", 1]])
 
     assert len(history.samples) == 360
-    assert history.samples[-1] == [4999.0, {"PENDING": 5000}]
+    assert history.samples[-1] == [4999.0, {"PENDING": 5000}, [["order", "wait", 4999]]]
     steps = [after[0] - before[0] for before, after in zip(history.samples, list(history.samples)[1:], strict=False)]
     assert all(9 <= step <= 11 for step in steps[:-1])
 

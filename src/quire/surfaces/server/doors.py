@@ -12,11 +12,12 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -38,15 +39,24 @@ _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "worker-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
-    "content-security-policy": _CSP,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), microphone=(), geolocation=()",
-}
+
+
+def _raw(headers: Mapping[str, str]) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple((name.encode(), value.encode()) for name, value in headers.items())
+
+
+#: On every answer. No route sets one of these.
+_HEADERS = _raw(
+    {
+        "content-security-policy": _CSP,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "x-frame-options": "DENY",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    }
+)
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Whoever forwards says so with one of these.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
@@ -125,6 +135,7 @@ class Buckets:
         return wait
 
 
+@lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Whether this address is reached from this machine only."""
     if host.lower() == "localhost":
@@ -182,11 +193,10 @@ class Doors:
                 return  # whatever a route makes of a body that was cut off: the refusal follows
             if message["type"] == "http.response.start":
                 begun = True
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers[name] = value
-                if scope["path"].startswith("/api/") and "cache-control" not in headers:
-                    headers["cache-control"] = "no-store"
+                headers = message.setdefault("headers", [])
+                if scope["path"].startswith("/api/") and not any(name == b"cache-control" for name, _ in headers):
+                    headers = [*headers, (b"cache-control", b"no-store")]
+                message = {**message, "headers": [*headers, *_HEADERS]}
             await send(message)
 
         try:
@@ -213,7 +223,6 @@ class Doors:
         if b"%2f" in raw.lower():
             # A slash inside an id is not a slash of the address: routes see it as \x1f, which no id holds.
             scope["path"] = unquote(raw.decode("ascii", "replace").replace("%2F", "%1F").replace("%2f", "%1F"))
-        path = scope["path"]
         actor = await self._actor(scope, headers)
         address = scope["client"][0] if scope.get("client") else ""
         limits = self.setup.limits
@@ -224,7 +233,7 @@ class Doors:
         wait = self.buckets.take(name, rate, burst)
         if wait:
             raise _too_many(wait)
-        if actor is not None and scope["method"] not in _SAFE and path.startswith("/api/"):
+        if actor is not None and scope["method"] not in _SAFE:
             check_origin(headers, actor)
         scope.setdefault("state", {})
         scope["state"] |= {"actor": actor, "doors": self, "address": address}
@@ -238,8 +247,10 @@ class Doors:
         path = scope["path"]
         if path.startswith("/static/") or path in ("/", "/login", "/link", "/health", "/ready", "/favicon.ico"):
             return None
-        if path.startswith(("/hooks/", "/signal/")):
+        if path.startswith(("/hooks/", "/signal/", "/login/")) or path == "/wake":
             return None  # their own signature opens them
+        if path == "/tick" and "x-quire-baton" in headers:
+            return None
         ledger = self.setup.client.ledger
         given = headers.get("authorization", "")
         if given:
@@ -331,12 +342,19 @@ def _too_large(most: int) -> Refusal:
     return Refusal(413, "TooLarge", text, {"Connection": "close"})
 
 
+#: Acts whose target is no record.
+_NO_RECORD = frozenset({"halt", "pause", "resume", "sign in", "make token", "revoke token", "keep hook", "tick"})
+
+
 def audit(request: Request, act: str, target: str, **told: Any) -> None:
     """One line for every act, with its actor."""
     actor: Actor | None = request.state.actor
     name, way = (actor.name, actor.way) if actor is not None else (told.pop("by", "?"), "signed")
     rest = "".join(f" {key}={value!r}" for key, value in told.items() if value not in ("", None))
-    audit_log.info("%s %r by %r (%s, %s)%s", act, target, name, way, request.state.address, rest)
+    address = request.state.address
+    record_id = None if act in _NO_RECORD or act.endswith(" many") else target
+    about = {"act": act, "actor": name, "way": way, "address": address, "record_id": record_id}
+    audit_log.info("%s %r by %r (%s, %s)%s", act, target, name, way, address, rest, extra=about)
 
 
 def actor_of(request: Request) -> Actor | None:
@@ -354,9 +372,9 @@ def needs(role: Role) -> Any:
             raise Refusal(401, "Unauthorized", text, {"WWW-Authenticate": "Bearer"})
         if actor.role.rank < role.rank:
             audit_log.warning(
-                "refused %s %s: %r is a %s", request.method, _shown(request.url.path), actor.name, actor.role
+                "refused %s %s: %r is %s", request.method, _shown(request.url.path), actor.name, actor.role.one
             )
-            raise Refusal(403, "Forbidden", f"{actor.name!r} is a {actor.role}; this takes a {role}")
+            raise Refusal(403, "Forbidden", f"{actor.name!r} is {actor.role.one}; this takes {role.one}")
         return actor
 
     return check

@@ -20,11 +20,14 @@ from starlette.types import ASGIApp
 from quire.errors import InputError, QuireError
 from quire.surfaces.client import Client
 from quire.surfaces.config import Config
-from quire.surfaces.server import api, tokens, ways_in
+from quire.surfaces.server import api, chat, measuring, oidc, tokens, ways_in
+from quire.surfaces.server.crowd import crowd
 from quire.surfaces.server.doors import Doors, Limits, Setup, is_loopback
 from quire.surfaces.server.hooks import Nonces
+from quire.surfaces.server.keys import Keys
 from quire.surfaces.server.refusal import WORDS, json_answer, refused
 from quire.surfaces.server.stream import Feed
+from quire.surfaces.server.ticking import Ticking
 
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -41,19 +44,28 @@ def app(
     limits: Limits | None = None,
     callers: Mapping[str, str] | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    provider: oidc.Provider | None = None,
+    ticking: Ticking | None = None,
 ) -> FastAPI:
-    """The API and the dashboard for an open client. ``loopback``: it is reached from this machine only."""
+    """The API and the dashboard for an open client. ``loopback``: it is reached from this machine only.
+
+    ``provider``: where people sign in with OpenID Connect. ``ticking``: what ``/tick`` does.
+    """
     if client.keyring is None:
         raise InputError("the client is not open; use it in a 'with' block")
     for name, told in (callers or {}).items():
         tokens.caller(name, told)
-    setup = Setup(client, limits or Limits(), loopback, callers or {}, groups or {})
+    setup = Setup(crowd(client), limits or Limits(), loopback, callers or {}, groups or {})
     feed = Feed(client, setup.limits.streams)
+    others, late = chat.routes(setup)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        feed.keep_history()
         yield
         await feed.close()
+        for way in late:
+            await way.close()
 
     made = FastAPI(
         title="Quire",
@@ -67,14 +79,26 @@ def app(
     made.state.setup = setup
     made.state.feed = feed
     made.state.nonces = Nonces()
+    made.state.measuring = measuring.Measuring(client)
+    made.state.keys = Keys(client.clock)
+    made.state.oidc = provider
+    made.state.ticking = ticking
     made.include_router(api.router)
     made.include_router(ways_in.router)
+    made.include_router(measuring.router)
+    made.include_router(oidc.router)
+    made.router.routes += others
     _pages(made)
     made.add_exception_handler(QuireError, _quire_error)
     made.add_exception_handler(HTTPException, _http_error)
     made.add_exception_handler(RequestValidationError, _misshapen)
+    made.add_middleware(_short_way)
     made.add_middleware(_doors_of, setup=setup)
     return made
+
+
+def _short_way(inner: ASGIApp) -> ASGIApp:
+    return api.short_way(inner)
 
 
 def _doors_of(inner: ASGIApp, setup: Setup) -> ASGIApp:
@@ -115,6 +139,9 @@ def _static() -> dict[str, tuple[bytes, str]]:
     return found
 
 
+_OIDC = f'<p><a class="button primary" href="{oidc.START}">Sign in with your account</a></p>'.encode()
+
+
 def _pages(made: FastAPI) -> None:
     files = _static()
 
@@ -128,7 +155,11 @@ def _pages(made: FastAPI) -> None:
         return page("index.html")
 
     async def login() -> Response:
-        return page("login.html")
+        found = page("login.html")
+        if made.state.oidc is None:
+            return found
+        body = bytes(found.body).replace(b"<!-- oidc -->", _OIDC)
+        return Response(body, 200, {"Cache-Control": "no-cache"}, _TYPES["html"])
 
     async def link() -> Response:
         return page("link.html")
@@ -175,23 +206,27 @@ async def serve(
     callers: Mapping[str, str] | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     started: asyncio.Future[int] | None = None,
+    ticking: Ticking | None = None,
 ) -> None:
     """Serve until cancelled, in this process and loop. ``started`` gets the port once it listens.
 
-    Any address but loopback is refused unless there is a token, or a caller in quire.toml. An address that is taken
-    raises ``OSError``.
+    Any address but loopback is refused unless there is a token, or a caller or a provider in quire.toml. An address
+    that is taken raises ``OSError``.
     """
     callers = dict(callers if callers is not None else (config.callers if config is not None else {}))
     groups = dict(groups if groups is not None else (config.groups if config is not None else {}))
     local = is_loopback(host)
-    if not local:
+    provider = oidc.read(config.oidc if config is not None else {}, client.public_url)
+    if not local and provider is None:
         now = await client.ledger.now()
         if not callers and not any(token.valid(now) for token in await tokens.all_tokens(client.ledger)):
             raise InputError(
                 f"{host!r} is reached from other machines, and nobody has a token: make one first, on loopback "
-                "(quire serve, then POST /api/tokens), or name callers in quire.toml"
+                "(quire token create), or name callers or an OpenID Connect provider in quire.toml"
             )
-    made = app(client, loopback=local, limits=limits, callers=callers, groups=groups)
+    made = app(
+        client, loopback=local, limits=limits, callers=callers, groups=groups, provider=provider, ticking=ticking
+    )
     listening = _bound(host, port)
     settings = uvicorn.Config(
         made,
@@ -225,7 +260,8 @@ async def serve(
 def _bound(host: str, port: int) -> socket.socket:
     """A listening socket; ``OSError`` if the address is taken or is none of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # TCP by name: asyncio turns off Nagle's algorithm only for a socket that says so; answers would wait 40 ms each.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host.strip("[]"), port))

@@ -132,6 +132,8 @@ class HookIn(In):
     audience: Text = ""
     email: Text = ""
     jwks: Fields = {}
+    keys_url: Text = ""
+    issuer: Text = ""
 
 
 class LinkIn(In):

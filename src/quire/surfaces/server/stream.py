@@ -8,7 +8,6 @@ nothing; one that was away for too long, or is too slow, is told to load anew (`
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -20,6 +19,7 @@ from quire.errors import LedgerError
 from quire.model.change import Query, Standing
 from quire.model.record import Record
 from quire.surfaces.client import Client
+from quire.surfaces.server.history import SAMPLE_SECONDS, History
 from quire.surfaces.server.refusal import Refusal, log
 
 #: Between two looks at the ledger.
@@ -52,7 +52,6 @@ COLUMNS = (
 
 def row(record: Record) -> list[Any]:
     """A record as a row of the grid: values in the order of ``COLUMNS``."""
-    about = record.last_error if record.status == "ERROR" else record.question or record.note or ""
     return [
         record.record_id,
         record.workflow,
@@ -64,9 +63,19 @@ def row(record: Record) -> list[Any]:
         round(record.created_at, 3),
         None if record.due_at is None else round(record.due_at, 3),
         record.version,
-        " ".join((about or "").split())[:200],
+        _about(record),
         _hash(record),
     ]
+
+
+def _about(record: Record) -> str:
+    """What a person wants to know of it first: the error, the question, the note; or else the beginning of its data."""
+    text = record.last_error if record.status == "ERROR" else record.question or record.note
+    if text:
+        return " ".join(text[:400].split())[:200]
+    if record.result is not None and record.result != "null":
+        return record.result[:120]
+    return record.data[:120] if record.data != "{}" else ""
 
 
 def _hash(record: Record) -> str:
@@ -104,29 +113,6 @@ def message(event: str, data: Any, seq: int | None = None) -> bytes:
     return f"{head}event: {event}\ndata: ".encode() + to_json(data, inf_nan_mode="null") + b"\n\n"
 
 
-#: Between two samples of the counts, and how many are kept: an hour.
-SAMPLE_SECONDS = 10.0
-SAMPLES = 360
-
-
-class History:
-    """Counts per status over the last hour, for as long as this process looks."""
-
-    def __init__(self) -> None:
-        self.samples: deque[list[Any]] = deque(maxlen=SAMPLES)
-
-    def add(self, at: float, counts: list[list[Any]]) -> None:
-        """Keep a sample, or put it in the place of the last one if that is fresh."""
-        sums: Counter[str] = Counter()
-        for _, _, status, count in counts:
-            sums[status] += count
-        sample = [round(at, 1), dict(sums)]
-        if len(self.samples) > 1 and at - float(self.samples[-2][0]) < SAMPLE_SECONDS:
-            self.samples[-1] = sample
-        else:
-            self.samples.append(sample)
-
-
 class Feed:
     """Looks at the ledger while somebody listens."""
 
@@ -143,9 +129,30 @@ class Feed:
         self._counted_at = 0.0
         self._uncounted = False
         self._closed = False
+        self._keeping: asyncio.Task[None] | None = None
+
+    def keep_history(self) -> None:
+        """Count now and then, also while nobody looks, so that whoever comes sees the last hour."""
+        self._keeping = asyncio.ensure_future(self._keep_history())
+
+    async def _keep_history(self) -> None:
+        clock = self.client.clock
+        while True:
+            begun = clock.boottime()
+            try:
+                self.history.add(await self.client.ledger.now(), await counts_json(self.client))
+            except LedgerError as error:
+                log.warning("the history cannot read the ledger: %s", error)
+            # Counting takes a hundredth of the time at the most.
+            await clock.sleep(max(SAMPLE_SECONDS, 100 * (clock.boottime() - begun)))
 
     async def close(self) -> None:
         self._closed = True
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeping
+            self._keeping = None
         for queue in self._listeners:
             _put(queue, None)
         if self._looking is not None:

@@ -29,6 +29,11 @@ class Role(StrEnum):
     def rank(self) -> int:
         return list(Role).index(self)
 
+    @property
+    def one(self) -> str:
+        """The role in a sentence."""
+        return f"{'a' if self is Role.VIEWER else 'an'} {self}"
+
 
 class Token(NamedTuple):
     """A token as the ledger keeps it."""

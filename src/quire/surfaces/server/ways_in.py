@@ -13,11 +13,15 @@ from starlette.responses import Response
 from quire.clock import iso
 from quire.errors import InputError
 from quire.runtime.waiting import signature
+from quire.surfaces import relay
 from quire.surfaces.client import checked_id
 from quire.surfaces.server import hooks, links, shapes, tokens
-from quire.surfaces.server.api import Admin, RecordId, problems, record_answer, setup_of, span, unslashed
-from quire.surfaces.server.doors import COOKIE, Doors, actor_of, audit
+from quire.surfaces.server.asking import Admin, RecordId, problems, record_answer, setup_of, span, unslashed
+from quire.surfaces.server.doors import COOKIE, Doors, actor_of, audit, needs
 from quire.surfaces.server.refusal import Refusal, json_answer
+from quire.surfaces.server.ticking import Ticking
+from quire.surfaces.server.tokens import Role
+from quire.surfaces.waking import WAKE
 
 router = APIRouter(responses=problems(413))
 
@@ -187,7 +191,7 @@ async def call_hook(
     now = await client.ledger.now()
     try:
         if hook.kind == "pubsub":
-            hooks.check_push(hook, authorization, now)
+            await hooks.check_push(request.app.state.keys, hook, authorization, now)
             otherwise, data = hooks.pushed(raw)
         else:
             hooks.check_hmac(setup, hook, x_quire_time, x_quire_nonce, x_quire_signature, raw, now)
@@ -204,6 +208,56 @@ async def call_hook(
     audit(request, "hook", record.record_id, by=f"hook {hook.name}", again=there)
     told = {"record_id": record.record_id, "again": there}
     return json_answer(told, 200 if there else 201)
+
+
+@router.post("/wake", status_code=202, response_model=shapes.Said, tags=["hooks"], responses=problems(409))
+async def wake(
+    request: Request,
+    x_quire_time: Annotated[str, Header(max_length=40)] = "",
+    x_quire_nonce: Annotated[str, Header(max_length=200)] = "",
+    x_quire_signature: Annotated[str, Header(max_length=200)] = "",
+) -> Response:
+    """Something has changed in the sheet: look now. A hint, signed like a hook's call; what is in it does not count."""
+    setup = setup_of(request)
+    hook = hooks.Hook(WAKE, "")
+    now = await setup.client.ledger.now()
+    try:
+        hooks.check_hmac(setup, hook, x_quire_time, x_quire_nonce, x_quire_signature, await request.body(), now)
+        nonces: hooks.Nonces = request.app.state.nonces
+        if not nonces.fresh(hook.name, x_quire_nonce, now, setup.limits.hook_seconds):
+            raise Refusal(409, "Replayed", "this nonce was used before")
+    except Refusal as refusal:
+        raise _mistaken(request, refusal) from None
+    for waker in setup.client.wakers:
+        waker()
+    return json_answer({"woken": len(setup.client.wakers)}, 202)
+
+
+# -- ticks -----------------------------------------------------------------------------------------------------
+
+
+@router.post("/tick", response_model=shapes.Said, tags=["ticks"], responses=problems(404))
+async def tick(request: Request, x_quire_baton: Annotated[str, Header(max_length=200)] = "") -> Response:
+    """Work for one slice of time. A periodic caller comes with a token; the slice before, with its signed baton.
+
+    A baton that is not the slot's present one does nothing. The answer comes when the slice has ended.
+    """
+    ticking: Ticking | None = request.app.state.ticking
+    if ticking is None:
+        raise Refusal(404, "NotFound", "this server does not work on calls; start it with quire serve --tick SPAN FILE")
+    baton = None
+    if x_quire_baton:
+        try:
+            baton = relay.Baton.parse(x_quire_baton)
+        except InputError as error:
+            raise _mistaken(request, Refusal(403, "Forged", str(error))) from None
+        if not relay.genuine(ticking.keyring, baton):
+            raise _mistaken(request, Refusal(403, "Forged", "the baton was not signed by this ledger"))
+    else:
+        await needs(Role.OPERATOR)(request)
+    told = await ticking.slice(baton)
+    audit(request, "tick", str(told.get("slot", "")), by="the slice before", ran=told["ran"])
+    return json_answer(told)
 
 
 # -- signals from outside --------------------------------------------------------------------------------------
@@ -232,6 +286,7 @@ async def outside_signal(
     except (ValueError, RecursionError):
         raise InputError("the body is no JSON") from None
     signal_id = None if not idempotency_key else checked_id(f"{record_id[:200]}:{name[:50]}:{idempotency_key}")
-    record = await setup.client.signal(record_id, name, value, signal_id=signal_id)
-    audit(request, "signal", record_id, by="the bearer of its address", signal=name)
+    bearer = "the bearer of its address"
+    record = await setup.client.signal(record_id, name, value, signal_id=signal_id, by=bearer)
+    audit(request, "signal", record_id, by=bearer, signal=name)
     return json_answer({"record_id": record.record_id, "status": str(record.status)})

@@ -1,14 +1,17 @@
 // The frame of every page: where to go, how the ledger stands, who acts.
 import { act, call, get, post } from "./api.js";
 import { ask, h, moment, put } from "./dom.js";
-import { gridPage } from "./grid.js";
+import { gridHref, gridPage } from "./grid.js";
 import { connect, known, listen } from "./live.js";
-import { approvalsPage, errorsPage, machinePage, workersPage } from "./pages.js";
+import { machinePage } from "./machine.js";
+import { missionsPage } from "./missions.js";
+import { approvalsPage, errorsPage, workersPage } from "./pages.js";
 import { recordPage } from "./record.js";
 
 const main = document.getElementById("main");
-const PAGES = [["", "Records"], ["approvals", "Approvals"], ["errors", "Errors"], ["machine", "Machines"], ["workers", "Workers"]];
+const PAGES = [["", "Records"], ["approvals", "Approvals"], ["errors", "Errors"], ["machine", "Machines"], ["missions", "Missions"], ["workers", "Workers"]];
 let leave = () => {};
+let arrived = false;
 let me = { name: null, role: null, way: null };
 
 function route() {
@@ -20,12 +23,16 @@ function route() {
   main.className = page || "records";
   const found = {
     "": () => gridPage(main, words), record: () => recordPage(main, name), approvals: () => approvalsPage(main),
-    errors: () => errorsPage(main), machine: () => machinePage(main, name), workers: () => workersPage(main),
+    errors: () => errorsPage(main), machine: () => machinePage(main, name), missions: () => missionsPage(main, name), workers: () => workersPage(main),
   }[page];
   if (found) leave = found();
   else { leave = () => {}; put(main, h("p", {}, "There is no such page. ", h("a", { href: "#/" }, "To the records"))); }
   document.title = `${page === "record" ? name : PAGES.find(([word]) => word === page)?.[1] ?? "Quire"} · Quire`;
   navigation();
+  main.scrollTop = 0;
+  // Whoever follows a link with the keyboard goes on in the page, not in the link that is gone.
+  if (arrived && !document.activeElement?.closest("header, dialog")) main.focus({ preventScroll: true });
+  arrived = true;
 }
 
 function sum(status) {
@@ -33,11 +40,19 @@ function sum(status) {
 }
 
 function navigation() {
-  const here = main.className === "records" ? "" : main.className;
+  const here = main.className === "records" ? "" : main.className === "record" ? "" : main.className;
+  const nav = document.getElementById("nav");
   const badge = { approvals: sum("NEEDS_APPROVAL"), errors: sum("ERROR") };
-  put(document.getElementById("nav"), PAGES.map(([word, label]) =>
-    h("a", { href: `#/${word}`, "aria-current": word === here ? "page" : null }, label,
-      badge[word] ? h("b", { class: `badge ${word}`, "aria-label": `${badge[word]} of them` }, badge[word].toLocaleString()) : null)));
+  // Made once and then only changed: whoever stands on a link with the keyboard keeps their place.
+  if (!nav.children.length) put(nav, PAGES.map(([word, label]) => h("a", { "data-page": word }, h("span", {}, label), h("b", { class: `badge ${word}`, hidden: true }))));
+  for (const link of nav.children) {
+    const word = link.dataset.page;
+    link.setAttribute("href", word || main.className === "records" ? `#/${word}` : gridHref());
+    if (word === here && main.className !== "record") link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    if (link.hasAttribute("aria-current") && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = link.offsetLeft - nav.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
+    link.lastChild.hidden = !badge[word];
+    link.lastChild.textContent = (badge[word] ?? 0).toLocaleString();
+  }
 }
 
 async function order(word, title, text, yes) {
@@ -88,14 +103,28 @@ function tools() {
 }
 
 function help() {
-  ask({ title: "Keys", text: "/ filter · g then r, a, e, m, w: records, approvals, errors, machines, workers · in the grid: arrows or j, k move, space selects, enter opens · ? this", yes: "Good" });
+  ask({ title: "Keys", list: [
+    "/           filter the records",
+    "g r         records        g a   approvals",
+    "g e         errors         g m   machines",
+    "g i         missions       g w   workers",
+    "",
+    "In the grid",
+    "↑ ↓  j k    move           space   select",
+    "shift ↑ ↓   select more    ctrl a  select all",
+    "enter       open           esc     select none",
+    "r           retry          a       approve",
+    "c           cancel         p       priority",
+    "",
+    "?           this",
+  ].join("\n"), yes: "Good" });
 }
 
 let before = "";
 addEventListener("keydown", (event) => {
   if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (before === "g") {
-    const page = { r: "", a: "approvals", e: "errors", m: "machine", w: "workers" }[event.key];
+    const page = { r: "", a: "approvals", e: "errors", m: "machine", i: "missions", w: "workers" }[event.key];
     if (page !== undefined) location.hash = `#/${page}`;
     before = "";
     return;

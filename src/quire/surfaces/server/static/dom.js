@@ -1,4 +1,5 @@
 // Elements from data. Data becomes text nodes and attributes, never markup.
+import { listen } from "./live.js";
 
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -21,8 +22,17 @@ export const h = (tag, attributes, ...children) => filled(document.createElement
 export const s = (tag, attributes, ...children) =>
   filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
+const told = (element) => element.getAttribute("aria-label") ?? (element.id || element.textContent);
+
+// Puts these in the place of what is there. Whoever stands on a button with the keyboard, or opened something, finds it again.
 export function put(parent, ...children) {
+  const here = document.activeElement !== parent && parent.contains(document.activeElement) ? document.activeElement : null;
+  const opened = [...parent.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent);
+  const scrolled = [...parent.querySelectorAll(".log, pre")].map((one) => one.scrollTop);
   parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  for (const summary of opened.length ? parent.querySelectorAll("details > summary") : []) if (opened.includes(summary.textContent)) summary.parentElement.open = true;
+  if (scrolled.some(Boolean)) parent.querySelectorAll(".log, pre").forEach((one, number) => { one.scrollTop = scrolled[number] ?? 0; });
+  if (here && !here.isConnected) [...parent.querySelectorAll(here.tagName)].find((one) => told(one) === told(here))?.focus({ preventScroll: true });
 }
 
 export function pill(status) {
@@ -46,6 +56,25 @@ export function ago(seconds) {
   return past >= 0 ? text : `in ${text}`;
 }
 
+// A length of time in words.
+export function lasting(seconds) {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 120) return `${seconds.toFixed(1)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
+// Draws now, and again when something changes, not more often than every so many milliseconds.
+export function lively(kinds, refresh, wait = 600, concerns = () => true) {
+  let pending = null;
+  const again = () => { pending = null; Promise.resolve(refresh()).catch(() => {}); };
+  const unlisten = listen((kind, data) => {
+    if (kinds.includes(kind) && concerns(kind, data)) pending ??= setTimeout(again, wait);
+  });
+  again();
+  return () => { unlisten(); clearTimeout(pending); };
+}
+
 export const moment = (iso) => (iso ? iso.replace("T", " ").replace(/\.\d+Z$/, "Z") : "");
 
 export function recordHref(id) {
@@ -56,7 +85,7 @@ let toasts = 0;
 export function toast(text, bad = false) {
   const place = document.getElementById("toasts");
   if (!place) return;
-  const box = h("div", { class: bad ? "toast bad" : "toast", id: `toast${(toasts += 1)}` }, text,
+  const box = h("div", { class: bad ? "toast bad" : "toast", role: bad ? "alert" : null, id: `toast${(toasts += 1)}` }, text,
     h("button", { class: "plain", "aria-label": "Close this message", onclick: () => box.remove() }, "×"));
   place.append(box);
   while (place.children.length > 4) place.firstChild.remove();
@@ -64,7 +93,7 @@ export function toast(text, bad = false) {
 }
 
 // A question in a dialog: resolves to the values of its fields, or null.
-export function ask({ title, text, fields = [], yes = "OK", danger = false }) {
+export function ask({ title, text, list, fields = [], yes = "OK", danger = false }) {
   return new Promise((resolve) => {
     const inputs = fields.map((field) => {
       const id = `ask-${field.name}`;
@@ -86,7 +115,7 @@ export function ask({ title, text, fields = [], yes = "OK", danger = false }) {
       return [h("label", { for: id }, field.label), input];
     });
     const form = h("form", { method: "dialog" },
-      h("h2", {}, title), text ? h("p", {}, text) : null, inputs,
+      h("h2", {}, title), text ? h("p", {}, text) : null, list ? h("pre", { class: "list" }, list) : null, inputs,
       h("div", { class: "row end" },
         h("button", { type: "button", onclick: () => box.close("") }, "Not now"),
         h("button", { type: "submit", class: danger ? "danger" : "primary", value: "yes" }, yes)));

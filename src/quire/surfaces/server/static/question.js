@@ -1,18 +1,7 @@
 // What a person is asked, exactly what they approve, and their answer.
 import { act, at, post } from "./api.js";
-import { h, moment, pretty } from "./dom.js";
-
-// What has changed in the data since the step was entered.
-export function difference(before, after) {
-  if (before === null || before === undefined) return null;
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])]
-    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after?.[name]));
-  if (!names.length) return null;
-  return h("table", { class: "diff" }, h("caption", {}, "Changed in this step"),
-    h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name),
-      h("td", {}, h("del", {}, name in before ? pretty(before[name]) : "–")),
-      h("td", {}, h("ins", {}, name in (after ?? {}) ? pretty(after[name]) : "–"))))));
-}
+import { difference, textDiff } from "./diff.js";
+import { h, moment, pretty, put } from "./dom.js";
 
 export function questionCard({ record_id, asked, data, entry, send, done }) {
   const inputs = {};
@@ -21,7 +10,9 @@ export function questionCard({ record_id, asked, data, entry, send, done }) {
     const text = typeof value === "string" ? value : JSON.stringify(value ?? null);
     const input = h("textarea", { id: `edit-${record_id}-${name}`, rows: Math.min(8, Math.max(2, Math.ceil(text.length / 60))) });
     input.value = text;
-    inputs[name] = { input, text, isText: typeof value === "string" };
+    const change = h("div", { class: "change", "aria-live": "polite" });
+    input.addEventListener("input", () => put(change, input.value === text ? null : [h("p", { class: "quiet" }, "Your change"), textDiff(text, input.value)]));
+    inputs[name] = { input, text, change, isText: typeof value === "string" };
   }
   const note = h("input", { id: `note-${record_id}`, maxlength: 5000, placeholder: "Note (may be left empty)", "aria-label": "Note" });
   function edits() {
@@ -50,8 +41,8 @@ export function questionCard({ record_id, asked, data, entry, send, done }) {
   return h("div", { class: "question" },
     h("p", { class: "asked" }, asked.question),
     asked.show !== null && asked.show !== undefined ? h("figure", {}, h("figcaption", {}, "What will be approved"), h("pre", { class: "show" }, pretty(asked.show))) : null,
-    difference(entry, data),
-    Object.entries(inputs).map(([name, { input }]) => [h("label", { for: input.id }, `${name} (may be edited)`), input]),
+    difference(entry, data, "Changed in this step"),
+    Object.entries(inputs).map(([name, { input, change }]) => [h("label", { for: input.id }, `${name} (may be edited)`), input, change]),
     asked.by?.length ? h("p", { class: "quiet" }, `For ${asked.by.join(", ")}${asked.quorum > 1 ? `; ${asked.votes.length} of ${asked.quorum} have answered` : ""}`) : null,
     asked.expires_at ? h("p", { class: "quiet" }, `Expires ${moment(asked.expires_at)}`) : null,
     note,

@@ -1,9 +1,10 @@
 // One record: what it is, why it does not move, and what can be done.
 import { act, at, call, get, post, Refused } from "./api.js";
-import { ago, ask, h, moment, pill, pretty, put, recordHref } from "./dom.js";
-import { gantt } from "./gantt.js";
+import { difference } from "./diff.js";
+import { ago, ask, h, lasting, moment, pill, pretty, put, recordHref } from "./dom.js";
+import { gantt, ganttTable } from "./gantt.js";
 import { listen } from "./live.js";
-import { difference, questionCard } from "./question.js";
+import { questionCard } from "./question.js";
 import { COL } from "./store.js";
 
 const ENDED = ["DONE", "ERROR", "CANCELLED"];
@@ -13,6 +14,9 @@ export function recordPage(main, id) {
   let pending = null;
   const answer = h("section", { class: "card ask", hidden: true });
   let asks = "";
+  // What the data were at each version that this page has seen; the ledger keeps the last, and the one that entered the step.
+  const versions = new Map();
+  let compared = "entry";
   const rest = h("div", {});
   const top = h("div", {});
   put(main, top, answer, rest);
@@ -26,7 +30,22 @@ export function recordPage(main, id) {
       put(main, h("h1", {}, id), h("p", { class: "problem" }, error.message), h("p", {}, h("a", { href: "#/" }, "To the records")));
       return;
     }
+    versions.set(String(shown.record.version), shown.record.data);
+    while (versions.size > 50) versions.delete(versions.keys().next().value);
     draw();
+  }
+
+  function changes(record) {
+    const place = h("div", { "aria-live": "polite" });
+    const older = [...versions.keys()].filter((version) => version !== String(record.version)).reverse();
+    const show = () => put(place, difference(compared === "entry" ? shown.entry : versions.get(compared), record.data, compared === "entry" ? "Changed in this step" : `Changed since version ${compared}`)
+      ?? (compared === "entry" ? null : h("p", { class: "quiet" }, "Nothing differs.")));
+    if (compared !== "entry" && !versions.has(compared)) compared = "entry";
+    show();
+    if (!older.length) return place;
+    const choice = h("select", { id: "compared", onchange: () => { compared = choice.value; show(); } }, h("option", { value: "entry" }, "how this step found it"), older.map((version) => h("option", { value: version }, `version ${version}`)));
+    choice.value = compared;
+    return [h("p", { class: "compare" }, h("label", { for: "compared" }, `Version ${record.version}, compared with`), choice), place];
   }
 
   const acting = (verb, body, said) => act(() => post(at(id, verb), body), said).then(() => refresh());
@@ -55,6 +74,10 @@ export function recordPage(main, id) {
         return call("PUT", at(id, "data"), { data }, { "If-Match": `"${version}"` });
       }, "saved");
       refresh();
+    });
+    if (ended && shown.receipts.some((receipt) => receipt.undoable && receipt.stage === "done")) add("Undo…", async () => {
+      const given = await ask({ title: "Undo what it did?", text: "Its effects are taken back, the last one first, as their undo says.", fields: [{ name: "reason", label: "Reason" }], yes: "Undo", danger: true });
+      if (given) acting("cancel", { ...given, undo: true }, "being undone");
     });
     if (!ended) {
       add("Signal…", async () => {
@@ -102,10 +125,11 @@ export function recordPage(main, id) {
     const report = shown.report;
     put(rest,
       section("Timeline", shown.timeline.length ? gantt(shown.timeline, shown.now, wide) : h("p", { class: "quiet" }, "Nothing has run yet."),
-        h("p", { class: "quiet legend" }, h("i", { class: "key runs" }), "runs ", h("i", { class: "key waits" }), "waits ", h("i", { class: "key asks" }), "asks ", h("i", { class: "key backs-off" }), "backs off ", h("i", { class: "key bad" }), "failed",
-          report.running_seconds ? ` · a worker held it for ${report.running_seconds} s` : "")),
+        h("p", { class: "quiet legend" }, h("i", { class: "key runs" }), "runs ", h("i", { class: "key waits" }), "waits ", h("i", { class: "key asks" }), "asks ", h("i", { class: "key backs-off" }), "backs off ", h("i", { class: "key bad" }), "failed"),
+        report.running_seconds ? h("p", { class: "quiet legend" }, `Workers held it for ${lasting(report.running_seconds)}${report.wall_seconds ? ` of ${lasting(report.wall_seconds)}` : ""}.`) : null,
+        shown.timeline.length ? ganttTable(shown.timeline, shown.now) : null),
       h("div", { class: "two" },
-        section("Data", difference(shown.entry, record.data), h("pre", {}, pretty(record.data)),
+        section("Data", changes(record), h("pre", {}, pretty(record.data)),
           record.result !== null ? [h("h3", {}, "Result"), h("pre", {}, pretty(record.result))] : null,
           record.last_error ? [h("h3", {}, "Last error"), h("pre", { class: "problem" }, record.last_error)] : null),
         section("Facts", h("dl", {}, [

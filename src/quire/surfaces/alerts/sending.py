@@ -1,0 +1,71 @@
+"""Sending: an alert over HTTP or SMTP. What goes wrong is one sentence, and never the address, which is a secret."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+from email.message import EmailMessage
+from email.utils import formatdate
+from urllib.parse import unquote, urlsplit
+
+from quire.errors import QuireError
+from quire.surfaces.alerts.channel import Alert, Alerts, Channel, address, body
+
+SECONDS = 10.0
+
+
+class NotSent(QuireError):
+    """The alert did not arrive, as far as can be told."""
+
+
+async def send(alerts: Alerts, channel: Channel, alert: Alert, now: float) -> None:
+    if channel.way == "mailto":
+        await asyncio.to_thread(_mailed, alerts, channel, alert, now)
+    else:
+        await _posted(channel, alert)
+
+
+async def _posted(channel: Channel, alert: Alert) -> None:
+    import httpx2
+
+    try:
+        async with httpx2.AsyncClient(timeout=SECONDS, follow_redirects=False) as http:
+            answer = await http.post(
+                address(channel, alert), json=body(channel, alert), headers={"X-Quire-Alert": alert.alert_id}
+            )
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise NotSent(f"{channel.name} does not answer ({type(error).__name__})") from error
+    if not 200 <= answer.status_code < 300:
+        raise NotSent(f"{channel.name} answers {answer.status_code}")
+
+
+def _mailed(alerts: Alerts, channel: Channel, alert: Alert, now: float) -> None:
+    message = EmailMessage()
+    message["Subject"] = " ".join(alert.title.split())[:200]
+    message["From"] = alerts.sender
+    message["To"] = ", ".join(channel.target.split(","))
+    message["Date"] = formatdate(now)
+    message["Message-ID"] = f"<{alert.alert_id}@{alerts.sender.rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(alert.text)
+    where = urlsplit(alerts.smtp)
+    port = where.port or (465 if where.scheme == "smtps" else 587)
+    host = where.hostname or "localhost"
+    try:
+        if where.scheme == "smtps":
+            made: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=SECONDS, context=ssl.create_default_context())
+        else:
+            made = smtplib.SMTP(host, port, timeout=SECONDS)
+        with made as server:
+            server.ehlo()
+            if where.scheme == "smtp" and server.has_extn("starttls"):
+                server.starttls(context=ssl.create_default_context())
+                server.ehlo()
+            if where.username and alerts.password:
+                if where.scheme == "smtp" and not isinstance(server.sock, ssl.SSLSocket):
+                    raise NotSent(f"{channel.name}: the mail server offers no encryption; the password is not sent")
+                server.login(unquote(where.username), alerts.password)
+            server.send_message(message)
+    except (OSError, smtplib.SMTPException) as error:
+        raise NotSent(f"{channel.name}: the mail server refuses ({type(error).__name__})") from error

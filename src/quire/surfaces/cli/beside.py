@@ -1,0 +1,83 @@
+"""What runs beside a worker or a server, if ``quire.toml`` names it: alerts and telemetry. It fails no record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from quire.errors import InputError, QuireError, did_you_mean
+from quire.surfaces.cli.command import Session
+from quire.surfaces.client import Client
+
+
+@asynccontextmanager
+async def beside(session: Session, client: Client) -> AsyncIterator[None]:
+    async with _alerting(session, client), _tracing(session, client):
+        yield
+
+
+@asynccontextmanager
+async def _alerting(session: Session, client: Client) -> AsyncIterator[None]:
+    if not session.config.alerts:
+        yield
+        return
+    from quire.surfaces.alerts import channel
+    from quire.surfaces.alerts.alerting import Alerting
+    from quire.surfaces.alerts.answering import links
+
+    alerts = channel.read(session.config.alerts)
+    assert alerts is not None
+    telling = Alerting(client, alerts, links(client, session.config.groups))
+    task = asyncio.ensure_future(telling.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with suppress(QuireError):  # what is not told now, the next process tells
+            await telling.once()
+            await telling.release()
+
+
+_TELEMETRY = ("otlp", "logs")
+
+
+def checked_telemetry(told: dict[str, str]) -> dict[str, str]:
+    """What ``[telemetry]`` says; refused if it cannot be."""
+    for name, value in told.items():
+        if name not in _TELEMETRY:
+            raise InputError(f"telemetry: there is no {name!r}{did_you_mean(name, _TELEMETRY)}")
+        if name == "logs" and value not in ("json", "text"):
+            raise InputError(f"telemetry.logs is 'json' or 'text', not {value!r}")
+        if name == "otlp" and not value.startswith(("http://", "https://")):
+            raise InputError(
+                f"telemetry.otlp is the address of a collector, like 'http://localhost:4318', not {value!r}"
+            )
+    return told
+
+
+@asynccontextmanager
+async def _tracing(session: Session, client: Client) -> AsyncIterator[None]:
+    endpoint = checked_telemetry(session.config.telemetry).get("otlp")
+    if not endpoint:
+        yield
+        return
+    try:
+        from quire.surfaces.telemetry.export import Export
+    except ImportError as error:
+        raise InputError("telemetry.otlp needs OpenTelemetry (pip install 'quire[telemetry]')") from error
+    from quire.surfaces.telemetry.tracing import Tracing
+
+    export = Export.otlp(endpoint)
+    tracing = Tracing(client, export)
+    task = asyncio.ensure_future(tracing.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with suppress(QuireError):  # what is not sent now, the next process sends
+            await tracing.once()
+            await tracing.release()
+        await asyncio.to_thread(export.close)

@@ -3,7 +3,8 @@
 #   make demo    the main job: sets up a small environment and runs the demo
 #   make test    everything that is checked: style, types, imports, tests
 #   make lint    style and imports only        make types   types only
-#   make bench   the benchmarks                make clean   removes all that these commands made
+#   make bench   the benchmarks                make bench-sheets   those of the Sheets ledger
+#   make clean   removes all that these commands made
 
 PYTHON  ?= python3
 VENV    := .venv
@@ -26,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types bench browser constraints clean
+.PHONY: help demo test lint format types bench bench-sheets browser constraints clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -64,10 +65,13 @@ $(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
 demo: $(VENV)/core
 	@$(BIN)/quire demo $(ARGS)
 
-test: $(VENV)/dev browser lint types
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) || { \
-		echo "What failed runs once more, alone: real processes and leases feel a busy machine."; \
-		$(BIN)/pytest --last-failed --last-failed-no-failures none $(ARGS); }
+# The types are checked beside the tests, which leave processors idle while they wait; what mypy says comes last.
+test: $(VENV)/dev browser lint
+	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; trap 'kill $$types 2>/dev/null; exit 130' INT TERM; \
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
+	[ $$tests = 0 ] || { echo "What failed runs once more, alone: real processes and leases feel a busy machine."; \
+		$(BIN)/pytest --last-failed --last-failed-no-failures none $(ARGS); tests=$$?; }; \
+	wait $$types; typed=$$?; echo "mypy: $$(cat $(VENV)/types.txt)"; exit $$((tests || typed))
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -83,6 +87,9 @@ types: $(VENV)/dev
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" bench/run $(ARGS)
+
+bench-sheets: $(VENV)/dev
+	$(BIN)/python bench/sheets.py $(ARGS)
 
 # The dashboard is tested in a real browser, which is a package of the system and not of Python.
 browser:

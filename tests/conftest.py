@@ -20,14 +20,18 @@ from hypothesis import HealthCheck, settings
 
 from quire.testing.postgres import PostgresServer, PostgresUnavailable
 
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
 # A busy machine is no reason to fail: how long one example takes is not what these tests are about.
-settings.register_profile("quire", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("quire")
+settings.register_profile(
+    "quire", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+# In CI the examples are the same each time: what fails there fails again.
+settings.register_profile("ci", settings.get_profile("quire"), derandomize=True)
+settings.load_profile("ci" if IN_CI else "quire")
 
 #: How long a thread or process that is on its way out may take to get there.
 GRACE_SECONDS = 2.0
-
-IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
 def missing(reason: str) -> NoReturn:

@@ -1,51 +1,114 @@
-"""What the pages show runs."""
+"""What the pages show runs, what they name is there, and what is made from the code is as the code says."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import pytest
+
+import quire
+from quire.errors import QuireError
+from quire.surfaces.cli import error_reference
+from tests.pages import NOT_HERE, Reader, blocks, commands
+
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+#: Pages of other parts, which have tests of their own, and pages that are made.
+OTHERS = frozenset(
+    {
+        *("alerts.md", "benchmarks-sheets.md", "chat.md", "deploy.md", "missions.md", "server.md", "telemetry.md"),
+        *("panel.md", "benchmarks.md", "cli.md", "errors.md", "transitions.md"),
+    }
+)
+PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in OTHERS)]
+GUIDES = sorted((DOCS / "guides").glob("*.md"))
 
 
-def blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory to follow a page in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
 
 
-def test_the_fifteen_lines_of_the_readme_run_and_are_well_typed(tmp_path: Path) -> None:
-    [code] = blocks("README.md")
-    (tmp_path / "fifteen.py").write_text(code)
+@pytest.mark.parametrize("path", [*PAGES, *GUIDES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_can_be_followed_from_top_to_bottom(
+    desk: Path, path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "DATABASE_URL" in path.read_text(encoding="utf-8"):
+        monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres_url"))
 
-    told = subprocess.run([sys.executable, "fifteen.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    typed = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--strict",
-            "--cache-dir",
-            str(tmp_path / "cache"),
-            str(tmp_path / "fifteen.py"),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with Reader() as reader:
+        reader.follow(path)
 
-    assert told.returncode == 0 and told.stdout.startswith("https://example.org/"), told.stderr
-    assert typed.returncode == 0, typed.stdout
+
+def test_a_reader_notices_what_is_not_so(desk: Path) -> None:
+    page = desk / "page.md"
+    page.write_text("```console\n$ quire config\nledger … nowhere.db\n```\n")
+    with Reader() as reader, pytest.raises(AssertionError, match=r"page.md, line 1: 'quire config' does not tell"):
+        reader.follow(page)
+    page.write_text("```console\n$ quire show nope\n```\n")
+    with Reader() as reader, pytest.raises(AssertionError, match="'quire show nope' ends with 4"):
+        reader.follow(page)
+    page.write_text("\n```python\nassert 1 == 2\n```\n")
+    with Reader() as reader, pytest.raises(AssertionError, match=r"page.md, line 2"):
+        reader.follow(page)
+
+
+def test_every_guide_does_something_and_stands_in_the_list() -> None:
+    listed = (DOCS / "guides/README.md").read_text()
+
+    for guide in GUIDES:
+        if guide.name == "README.md":
+            continue
+        assert f"({guide.name})" in listed, guide.name
+        typed = [
+            command.typed for block in blocks(guide) if block.kind == "console" for command in commands(block.text)
+        ]
+        runs = [block for block in blocks(guide) if block.kind == "python" and not block.text.startswith("# ")]
+        scripts = [words for words in typed if words.startswith("python3 ")]
+        assert runs or scripts or sum(not words.startswith(NOT_HERE) for words in typed) >= 3, guide.name
 
 
 def test_every_page_that_is_named_exists() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
     missing = [
         f"{page.relative_to(ROOT)}: {name}"
         for page in pages
         for name in re.findall(r"`((?:docs|examples|src|tests)/[\w./-]+\.\w+)`", page.read_text())
         if not (ROOT / name).exists()
     ]
+    missing += [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in pages
+        for name in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+        if not (page.parent / name).exists()
+    ]
 
     assert missing == []
+
+
+def test_the_reference_of_errors_is_up_to_date_and_each_says_what_to_do() -> None:
+    assert (DOCS / "errors.md").read_text() == error_reference.markdown(), (
+        "run: python -m quire.surfaces.cli.error_reference > docs/errors.md"
+    )
+    silent = [kind.__name__ for kind in error_reference.classes()[1:] if not error_reference.told(kind)[1]]
+    assert silent == []
+
+
+def test_every_error_that_users_see_is_in_the_reference() -> None:
+    def below(kind: type[QuireError]) -> set[type[QuireError]]:
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    named = set(error_reference.classes())
+    of_quire = {kind for kind in below(QuireError) if kind.__module__ == "quire.errors"}
+    assert of_quire <= named
+
+
+def test_every_public_name_is_told_of_in_the_docs() -> None:
+    """``quire.__all__``: what a user may import stands on some page or in an example."""
+    text = "".join(page.read_text() for page in [ROOT / "README.md", *DOCS.rglob("*.md"), *ROOT.glob("examples/*.py")])
+
+    assert [name for name in quire.__all__ if not re.search(rf"\b{name}\b", text)] == []

@@ -25,7 +25,7 @@ class Artifacts:
         The same content again gives the same link and writes nothing. Other content under the same name does not
         replace what is there: it gets a name of its own, and both are kept.
         """
-        first = self._path(record_id, name)
+        first = self.path(record_id, name)
         for path in (first, _marked(first, content)):
             [there] = await self.folder.read(path)
             if there is None:
@@ -43,7 +43,8 @@ class Artifacts:
             raise FolderError(f"there is no artifact {link!r} in this folder")
         return content
 
-    def _path(self, record_id: str, name: str) -> str:
+    def path(self, record_id: str, name: str) -> str:
+        """Where an artifact of this name stands."""
         parts = name.split("/")
         if not all(parts) or any(part in (".", "..") for part in parts) or len(parts) > 8:
             raise InputError(f"{name!r} is no name of an artifact; write it like 'brief.md' or 'drafts/brief.md'")

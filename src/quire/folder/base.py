@@ -10,7 +10,8 @@ kinds of writing exist, and each may be repeated any number of times with the sa
 - ``Gone``: the file is not there any more. Locks.
 - ``Directory``: there is such a directory.
 
-Nothing that Quire decides is read from a folder: the ledger decides, the folder shows.
+Nothing that Quire decides is read from a folder: the ledger decides, the folder shows. The one exception is a file
+named STOP, which a person put there (``stops``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from quire.errors import QuireError
-from quire.folder.layout import Layout
+from quire.folder.layout import WORKFLOWS, Layout
 from quire.folder.names import Names
 from quire.model.side import Setting
 
@@ -62,6 +63,9 @@ class Directory(NamedTuple):
 
 Write = Once | Replace | Gone | Directory
 
+#: A file of this name halts; some systems give a text file an ending unasked.
+STOP = ("STOP", "STOP.txt")
+
 #: Called before each act on the folder; raises when the caller may not write any more.
 Fence = Callable[[], None]
 
@@ -87,6 +91,8 @@ class Folder(ABC):
     #: Made with the folder and kept in it: a folder that was deleted and made anew is another one.
     folder_id: str
     names: Names
+    #: How often it may be looked at for what people put there.
+    look_seconds: float = 2.0
 
     @abstractmethod
     async def open(self) -> None:
@@ -144,6 +150,17 @@ class Folder(ABC):
         contents = await self.read(*paths)
         found = {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
         return load(layout.config, found)
+
+    async def stops(self, workflows: Sequence[str]) -> dict[str, str]:
+        """Files named STOP, by the workflow in whose directory each lies; "" for one at the top, which stops all.
+
+        The one thing in a folder that is obeyed: it can only ever stop work.
+        """
+        above = [("", top + name) for name in STOP for top in ("", f"{WORKFLOWS}/")]
+        inside = [(workflow, f"{self.layout(workflow).base}/{name}") for workflow in workflows for name in STOP]
+        contents = await self.read(*(path for _, path in [*above, *inside]))
+        there = zip([*above, *inside], contents, strict=True)
+        return {workflow: path for (workflow, path), content in there if content is not None}
 
     def artifacts(self, workflow: str) -> Artifacts:
         """Where steps of this workflow put what they make for people."""

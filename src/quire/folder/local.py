@@ -38,8 +38,8 @@ class LocalFolder(Folder):
     """Files below ``root``. ``portable``: names for any file system; None: as this one needs them."""
 
     def __init__(self, root: str | os.PathLike[str], *, portable: bool | None = None, disk: Disk | None = None) -> None:
-        self.root = Path(root)
-        self.url = self.root.absolute().as_uri()
+        self.root = Path(root).absolute()
+        self.url = self.root.as_uri()
         self.names = Names(portable=bool(portable))
         self.folder_id = ""
         self.disk = disk or Disk()

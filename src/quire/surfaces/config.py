@@ -21,7 +21,7 @@ DEFAULT_LEDGER = "sqlite:///.quire/ledger.db"
 
 
 class ConfigError(InputError):
-    """The configuration cannot be used. The message names the file, the line and the key."""
+    """The configuration cannot be used. Mend the line that the message names; ``quire config`` shows every value."""
 
 
 class Key(NamedTuple):
@@ -40,10 +40,14 @@ KEYS = (
     Key("flows", "list", "files with workflows, and blueprints of missions", "paths"),
     Key("ledger", "text", "where the records are kept", "url"),
     Key("folder", "text", "where files for people go", "path"),
+    Key("panel", "text", "the sheet that people see and command from, like sheets://SPREADSHEET_ID"),
     Key("deps", "text", "what makes the dependencies of steps, as 'module:function'"),
     Key("public_url", "text", "where this ledger is reached from outside"),
     Key("who", "text", "who acts through this command line, for the log"),
     Key("callers", "table", "who may call the API: a name for each key's hash"),
+    Key("oidc", "table", "where people sign in with OpenID Connect, and their roles"),
+    Key("alerts", "table", "where people are told of what is stuck: a channel for each name"),
+    Key("telemetry", "table", "where traces and metrics go (otlp), and how log lines look (logs)"),
     Key("groups", "tables", "groups of people that questions are put to, and their members"),
 )
 _BY_NAME = {key.name: key for key in KEYS}
@@ -85,6 +89,10 @@ class Config:
         return str(self["folder"])
 
     @property
+    def panel(self) -> str:
+        return str(self["panel"])
+
+    @property
     def deps(self) -> str:
         return str(self["deps"])
 
@@ -103,6 +111,18 @@ class Config:
     @property
     def callers(self) -> dict[str, str]:
         return dict(self["callers"])
+
+    @property
+    def oidc(self) -> dict[str, str]:
+        return dict(self["oidc"])
+
+    @property
+    def alerts(self) -> dict[str, str]:
+        return dict(self["alerts"])
+
+    @property
+    def telemetry(self) -> dict[str, str]:
+        return dict(self["telemetry"])
 
 
 def load(
@@ -275,6 +295,6 @@ def told(config: Config) -> Iterator[tuple[str, Any, str]]:
         value, source = config.values[key.name]
         if key.name == "ledger":
             value = concealed(str(value))
-        if key.name == "callers":
+        if key.name in ("callers", "alerts", "oidc"):
             value = dict.fromkeys(value, "…")
         yield key.name, value, source

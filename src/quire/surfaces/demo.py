@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -240,6 +241,9 @@ class Demo:
         say()
         where = self.folder.name if self.folder.parent == Path.cwd() else str(self.folder)
         say("Look at it:")
+        if shutil.which("quire") is None and (activate := Path(sys.prefix) / "bin/activate").is_file():
+            near = activate.is_relative_to(Path.cwd())
+            say(f"  . {activate.relative_to(Path.cwd()) if near else activate}    # gives you the command quire")
         say(f"  cd {where}")
         for command in _commands(probed[0].record_id if probed else records[0].record_id):
             say(f"  {command}")

@@ -24,7 +24,7 @@ from quire.model.side import EVERYWHERE, Bucket, Control, Fanin, Setting, Signal
 
 #: In this order: a record comes before what names it.
 ORDER: tuple[type[Any], ...] = (Control, Setting, Worker, Record, Receipt, Signal, Fanin, Bucket, Event)
-#: Beats go on while a ledger is sealed: leases are copied, but not compared.
+#: A beat that was under way when the ledger was sealed may still land: leases are copied, but not compared.
 _MOVING = frozenset({Worker})
 #: Names the commit that opened a ledger.
 OPENED = "promoted"

@@ -7,9 +7,10 @@ periodic caller (cron) takes a slot only when it has expired: it starts chains, 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from quire.clock import new_id
+from quire.clock import iso, new_id
 from quire.errors import InputError
 from quire.ledger.base import Ledger
 from quire.machine.workflow import Registry
@@ -18,11 +19,15 @@ from quire.model.codec import dump, parse
 from quire.model.receipt import Keyring
 from quire.model.side import EVERYWHERE, Setting
 from quire.runtime.waiting import signature
+from quire.surfaces.client import Client
 
 RELAY = "relay/"
 LAST_TICK = "last_tick"
 #: After a hand-over the next process has so long to take the slot, beyond that a periodic caller may.
 ARRIVAL_SECONDS = 30.0
+#: A slot outlives the budget of its slice by this much.
+_MARGIN = 15.0
+_CALL_SECONDS = 10.0
 
 
 class Slot(NamedTuple):
@@ -127,6 +132,65 @@ async def left_behind(ledger: Ledger, registry: Registry) -> Left:
         return Left(False, None)
     seen = await ledger.claim(Claim(new_id(length=12), "", tuple(slots), 0))
     return Left(seen.left_priority is not None, seen.next_due_at)
+
+
+# -- a slice -----------------------------------------------------------------------------------------------------
+
+
+async def slice_of(
+    client: Client,
+    worked: Callable[[Slot], Awaitable[int]],
+    budget: float,
+    chains: int,
+    url: str | None,
+    baton: Baton | None,
+    period: float,
+) -> dict[str, Any]:
+    """One slice, and what became of it. ``worked`` works for the budget and answers how often it settled a record."""
+    ledger, keyring = client.ledger, client.keyring
+    assert keyring is not None
+    if baton is not None:
+        if not genuine(keyring, baton):
+            raise InputError("the baton was not signed by this ledger")
+        slot = await accept(ledger, baton, budget + _MARGIN)
+    else:
+        await ticked(ledger, period)
+        slot = await take(ledger, chains, budget + _MARGIN)
+    if slot is None:
+        return {"ran": False, "reason": "the baton is old" if baton is not None else "every chain is alive"}
+    began = client.clock.boottime()
+    settled = await worked(slot)
+    spent = client.clock.boottime() - began >= 0.5 * budget
+    left = await left_behind(ledger, client.registry)
+    told = {
+        "ran": True,
+        "slot": slot.number,
+        "settled": settled,
+        "left": left.due,
+        "next_due_at": iso(left.next_due_at) or None,
+    }
+    # A slice that did nothing and has time left finds nothing more by being repeated at once: the caller comes again.
+    if left.due and url is not None and (settled or spent):
+        following = await hand_on(ledger, slot)
+        if following is not None:
+            told["called"] = await _called(url, signed(keyring, following.number, following.generation))
+        return told
+    await release(ledger, slot)
+    return told
+
+
+async def _called(url: str, baton: Baton) -> bool:
+    """Wake the next slice. A call that is lost is no loss: the periodic caller takes the slot when it expires."""
+    import httpx2
+
+    try:
+        async with httpx2.AsyncClient(timeout=_CALL_SECONDS) as http:
+            answer = await http.post(url, json={"baton": str(baton)}, headers={"X-Quire-Baton": str(baton)})
+        return bool(answer.status_code < 400)
+    except httpx2.ReadTimeout:
+        return True  # it was taken: an answer comes only when that slice ends
+    except httpx2.HTTPError:
+        return False
 
 
 # -- the periodic caller -----------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 A segment is written; read back; compared line by line with the ledger; named in the ledger's setting ``archive``; and
 only then exactly its lines are forgotten, but for the last line of each record: that one stays as the chain's link. A
-rotation that is killed anywhere is finished by the next one.
+rotation that is killed anywhere is finished by the next one. In the end what nothing names any more is deleted: long
+values, and workers that were closed long ago.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.side import Setting
-from quire.runtime.projector import Projector
 from quire.surfaces.client import Client
+from quire.surfaces.projecting import projector_of
 
 #: A segment ends at so many lines.
 SEGMENT_LINES = 20_000
 #: What ended more recently stays: a worker may still repeat its last change.
 LEAST_SECONDS = 3600.0
+#: A worker that was closed is remembered at least so long: should it wake, it hears that it was closed.
+WORKER_SECONDS = 7 * 86400.0
 PAGE = 1000
 
 
@@ -49,6 +52,9 @@ class Rotated(NamedTuple):
     lines: int
     #: Lines that left the ledger: all but the last of each record.
     forgotten: int
+    #: What nothing named any more and was deleted.
+    blobs: int = 0
+    workers: int = 0
 
 
 async def archive_of(ledger: Ledger) -> Archive:
@@ -80,13 +86,14 @@ async def rotate(
             f"its segments stay together"
         )
     archive, forgotten = await _finish(ledger, folder, archive)
-    await Projector(ledger, folder, clock).catch_up()
+    await projector_of(ledger, folder, clock).catch_up()
     cutoff = await ledger.now() - age
     segments = total = 0
     async for lines in _segments(ledger, cutoff, segment_lines):
         archive, gone = await _archived(ledger, folder, archive, lines, iso(await ledger.now()))
         segments, total, forgotten = segments + 1, total + len(lines), forgotten + gone
-    return Rotated(segments, total, forgotten)
+    tidied = await ledger.tidy(await ledger.now() - max(age, WORKER_SECONDS))
+    return Rotated(segments, total, forgotten, tidied.blobs, tidied.workers)
 
 
 async def _segments(ledger: Ledger, cutoff: float, most: int) -> AsyncIterator[list[Event]]:
@@ -114,10 +121,7 @@ async def _segments(ledger: Ledger, cutoff: float, most: int) -> AsyncIterator[l
 
 async def whole_log(ledger: Ledger, record_id: str) -> list[Event]:
     """All lines of one record that the ledger has."""
-    lines: list[Event] = []
-    while page := await ledger.events(record_id=record_id, after=lines[-1].seq if lines else 0, limit=10_000):
-        lines += page
-    return lines
+    return (await ledger.logs([record_id]))[record_id]
 
 
 async def _archived(

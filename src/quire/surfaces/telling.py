@@ -5,8 +5,10 @@ Every surface tells of records through here, so that the command line, the API a
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from quire.clock import iso
@@ -63,6 +65,7 @@ def command(verb: str, *words: str, options: str = "") -> str:
 # -- as JSON ---------------------------------------------------------------------------------------------------
 
 
+@lru_cache(20_000)
 def _moment(value: float | None) -> str | None:
     return None if value is None else iso(value)
 
@@ -220,15 +223,15 @@ class Why(NamedTuple):
     remedy: str = ""
 
 
-async def around(ledger: Ledger, record: Record) -> Around:
-    """Read what bears on this record."""
-    standing = await ledger.standing()
-    try:
-        definition = await engine.definition(ledger, record.workflow)
-    except NotFound:
-        definition = None
+async def around(ledger: Ledger, record: Record, log: Sequence[Event] | None = None) -> Around:
+    """Read what bears on this record. ``log``: its lines, if they are at hand."""
     waits = load_waits(record.waits) if not record.ended else ()
-    fanins = await ledger.fanins(record.record_id) if any(wait.on is On.CHILDREN for wait in waits) else ()
+    standing, definition, workers, fanins = await asyncio.gather(
+        ledger.standing(),
+        _known_definition(ledger, record.workflow),
+        ledger.workers(),
+        _fanins(ledger, record, waits),
+    )
     running = (0, 0)
     if record.status is Status.PENDING and definition is not None and _capped(definition, record.step):
         running = await _running(ledger, record)
@@ -237,9 +240,23 @@ async def around(ledger: Ledger, record: Record) -> Around:
         parent = next(iter(await ledger.load([record.parent_id])), None)
     ended = None
     if record.ended:
-        events = await ledger.events(record_id=record.record_id, limit=100_000)
-        ended = events[-1] if events else None
-    return Around(standing.now, standing, await ledger.workers(), definition, fanins, running, parent, ended)
+        if log is None:
+            log = await ledger.events(record_id=record.record_id, limit=100_000)
+        ended = log[-1] if log else None
+    return Around(standing.now, standing, workers, definition, fanins, running, parent, ended)
+
+
+async def _known_definition(ledger: Ledger, workflow: str) -> Mapping[str, Any] | None:
+    try:
+        return await engine.definition(ledger, workflow)
+    except NotFound:
+        return None
+
+
+async def _fanins(ledger: Ledger, record: Record, waits: Sequence[Wait]) -> Sequence[Fanin]:
+    if any(wait.on is On.CHILDREN for wait in waits):
+        return await ledger.fanins(record.record_id)
+    return ()
 
 
 def _capped(definition: Mapping[str, Any], step: str) -> bool:

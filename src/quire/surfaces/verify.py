@@ -9,6 +9,7 @@ receipt file that was altered or forged is named here, and nothing ever believes
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +27,7 @@ from quire.model.record import Record
 from quire.runtime import engine
 from quire.runtime.cursor import Place, read_place, setting_name
 from quire.surfaces.client import Client
-from quire.surfaces.rotate import archive_of, whole_log
+from quire.surfaces.rotate import archive_of
 
 PAGE = 500
 
@@ -116,6 +117,8 @@ class _Verification:
         self.late: set[str] = set()
         self.late_rows: set[str] = set()
         self.expected: set[str] = set()
+        #: Files of the records that are looked at now, read beforehand.
+        self.read: dict[str, bytes | None] = {}
         self.layouts: dict[str, Layout] = {}
 
     def differs(self, kind: str, where: str, what: str) -> None:
@@ -129,8 +132,10 @@ class _Verification:
         tables: dict[str, dict[str, Record]] = {}
         async for records in self._records(record_id):
             receipts = await self._receipts(records)
+            logs = await self.ledger.logs([record.record_id for record in records])
+            await self._ahead(records, receipts, logs)
             for record in records:
-                await self._record(record, receipts.get(record.record_id, []))
+                await self._record(record, receipts.get(record.record_id, []), logs[record.record_id])
                 tables.setdefault(record.workflow, {})[record.record_id] = record
         if self.folder is not None and not record_id:
             for workflow, rows in tables.items():
@@ -208,9 +213,9 @@ class _Verification:
             for record in records:
                 await self._logs(record, receipts.get(record.record_id, []), logs[record.record_id])
 
-    async def _record(self, record: Record, receipts: Sequence[Receipt]) -> None:
+    async def _record(self, record: Record, receipts: Sequence[Receipt], log: list[Event]) -> None:
         self.found.records += 1
-        lines = await self._chain(record)
+        lines = await self._chain(record, log)
         for kept in receipts:
             if receipt.has_file(kept):
                 self.found.receipts += 1
@@ -227,11 +232,9 @@ class _Verification:
             await self._locks(record, receipts)
             await self._logs(record, receipts, lines)
 
-    async def _chain(self, record: Record) -> list[Event]:
+    async def _chain(self, record: Record, lines: list[Event]) -> list[Event]:
         """The record's lines in the ledger; one that does not follow, also from the archived ones, is named."""
         where = record.record_id
-        lines = await whole_log(self.ledger, where)
-        newest = next(iter(await self.ledger.load([where])), record)
         before = self.archived.get(where)
         if before is not None and self.trimming:
             lines = [event for event in lines if event.n >= before.n]  # the rest is archived, and about to be removed
@@ -249,8 +252,10 @@ class _Verification:
             what = f"line {wrong.n} ({wrong.kind!r}, seq {wrong.seq}) does not follow from the one before it"
             self.differs("chain", where, what)
         end = lines[-1] if lines else None
-        grew = newest.log_seq > record.log_seq
-        if end is None or (not grew and (end.n, end.hash) != (record.log_seq, record.log_hash)):
+        if end is None or (end.n, end.hash) != (record.log_seq, record.log_hash):
+            newest = next(iter(await self.ledger.load([where])), record)
+            if end is not None and newest.log_seq > record.log_seq:
+                return lines  # it has moved on between the two looks
             had = f"ends at line {end.n}" if end is not None else "is empty"
             self.differs("chain", where, f"its log {had}, but the record's chain ends at line {record.log_seq}")
         return lines
@@ -273,9 +278,32 @@ class _Verification:
         for run in runlog.split(lines, record)[0]:
             self.expected.add(layout.log(run.run_id, run.started_at))
 
+    async def _ahead(
+        self, records: Sequence[Record], receipts: Mapping[str, list[Receipt]], logs: Mapping[str, list[Event]]
+    ) -> None:
+        """Read the files of a page of records at once: one by one, most of the time is waiting."""
+        if self.folder is None:
+            return
+        paths: dict[str, None] = {}
+        for record in records:
+            if record.record_id in self.late:
+                continue
+            layout = self._layout(record.workflow)
+            paths[layout.state(record.record_id)] = None
+            for run in runlog.split(logs[record.record_id], record)[0]:
+                paths[layout.log(run.run_id, run.started_at)] = None
+            for kept in receipts.get(record.record_id, ()):
+                if receipt.has_file(kept):
+                    paths[layout.receipt(kept.record_id, kept.step)] = None
+                    paths[layout.receipt_beside(kept)] = None
+        self.read = dict(zip(paths, await self.folder.read(*paths), strict=True))
+
     async def _read(self, path: str) -> bytes | None:
         assert self.folder is not None
-        [content] = await self.folder.read(path)
+        if path in self.read:
+            content = self.read[path]
+        else:
+            [content] = await self.folder.read(path)
         self.found.files += content is not None
         return content
 
@@ -294,7 +322,7 @@ class _Verification:
 
     async def _receipt_files(self, record: Record, receipts: Iterable[Receipt], lines: Sequence[Event]) -> None:
         layout = self._layout(record.workflow)
-        run_ids = self.run_ids | _run_ids(lines)
+        run_ids = ChainMap(_run_ids(lines), self.run_ids)
         for kept in receipts:
             if not receipt.has_file(kept):
                 continue

@@ -89,3 +89,13 @@ def test_a_periodic_caller_that_fell_silent(project: Project) -> None:
 
     project.ask(lambda client: ticked(client, 200.0))
     assert any("the periodic caller is silent" in text for text in findings(project, code=3)["ill"])
+
+
+def test_a_folder_with_a_file_that_halts_and_one_that_is_not_there(project: Project) -> None:
+    config = (project.path / "quire.toml").read_text()
+    project.write("quire.toml", config.replace("who =", 'folder = "files"\nwho ='))
+    assert any("is not there yet; a worker makes it" in text for text in findings(project)["well"])
+    project.work()
+    project.write("files/STOP", "")
+
+    assert any("the file 'STOP' in the folder halts" in text for text in findings(project)["warning"])

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from quire.model.record import Status
+from quire.surfaces.cli import begin
+from quire.testing.emulator import Emulator
 from tests.surfaces.cli.conftest import Project
 
 
@@ -50,8 +52,9 @@ def test_exit_codes_of_a_process(project: Project) -> None:
 
 
 def test_a_pipe_that_closes_early_is_no_error(project: Project) -> None:
-    for number in range(300):
-        project.quire("start", "board", "--id", f"{'long' * 50}-{number}")
+    lines = "".join(f"{'long' * 50}-{number}\n" for number in range(300))
+    project.write("board.csv", f"record_id\n{lines}")
+    project.quire("start", "board", "--from", "board.csv")
     process = project.process("list", "--limit", "1000")
     assert process.stdout is not None
 
@@ -267,3 +270,46 @@ def test_init_writes_what_runs_and_leaves_what_is_there(empty: Project) -> None:
     assert (empty.path / "shop" / "quire.toml").read_text() == 'who = "mine"\n'
     assert "no address of a ledger" in empty.error("init", "other", "--ledger", 'x"\ny', code=2)
     assert "cannot be written" in empty.error("init", "/proc/nowhere", code=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "ledger"),
+    [
+        ("https://docs.google.com/spreadsheets/d/1aB-c_9/edit?gid=0#gid=0", "sheets://1aB-c_9"),
+        ("https://docs.google.com/spreadsheets/u/1/d/1aB-c_9", "sheets://1aB-c_9"),
+        ("postgresql://localhost/shop", "postgresql://localhost/shop"),
+        ("shop", "sqlite:///.quire/ledger.db"),
+    ],
+)
+def test_the_ledger_that_init_is_given(given: str, ledger: str) -> None:
+    assert begin._ledger(None, given) == ledger
+
+
+def test_init_for_a_sheet_writes_its_address_and_it_is_a_ledger_then(empty: Project) -> None:
+    with Emulator() as emulator:
+        made = emulator.call("POST", "/v4/spreadsheets", {"properties": {"title": "Desk"}})
+        url = f"sheets://{json.loads(made.body)['spreadsheetId']}?endpoint={emulator.url}"
+
+        wrong = url.replace("sheets://", "sheets://no-such-")
+        assert "nothing was written for" in empty.error("init", wrong, code=2)
+        assert list(empty.path.iterdir()) == []
+
+        told = empty.quire("init", url)
+
+        assert "wrote quire.toml" in told.stdout and "quire up" in told.stdout
+        assert f'ledger = "{url}"' in (empty.path / "quire.toml").read_text()
+        assert "no records" in empty.quire("list").stderr + empty.quire("list").stdout
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "told"),
+    [
+        ("https://example.org/d/x", 2, "is no Google Sheet"),
+        ("postgresql://127.0.0.1:1/x", 1, "no PostgreSQL server answers"),
+        ("ftp://x", 2, "is no ledger that Quire knows"),
+    ],
+)
+def test_init_for_a_ledger_that_does_not_answer_writes_nothing(empty: Project, url: str, code: int, told: str) -> None:
+    assert told in empty.error("init", url, code=code)
+
+    assert list(empty.path.iterdir()) == []

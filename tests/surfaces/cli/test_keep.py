@@ -124,13 +124,16 @@ def test_what_ended_lately_stays(done: Project) -> None:
     assert "there is nothing to archive" in done.quire("rotate", "--folder", "files").stdout
     assert "no span of time" in done.error("rotate", "--older", "x", code=2)
     assert "the archive needs a folder" in done.error("rotate", code=2)
-    assert "cannot be opened here" in done.error("verify", "--config", _remote(done), code=2)
+    assert "is no folder: a directory, or drive://FOLDER_ID" in done.error(
+        "verify", "--config", _remote(done, "ftp://x"), code=2
+    )
+    assert "names no folder" in done.error("verify", "--config", _remote(done, "drive://"), code=2)
 
     assert done.contents()[:2] == before
 
 
-def _remote(project: Project) -> str:
-    return str(project.write("remote.toml", 'ledger = "ledger.db"\nfolder = "drive://abc"\n'))
+def _remote(project: Project, folder: str) -> str:
+    return str(project.write("remote.toml", f'ledger = "ledger.db"\nfolder = "{folder}"\n'))
 
 
 def test_a_retried_record_goes_on_from_the_archived_chain(done: Project) -> None:

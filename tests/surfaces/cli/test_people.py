@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from quire.errors import InputError
 from quire.model.receipt import Stage
 from quire.model.record import Status
 from tests.surfaces.cli.conftest import Project
@@ -230,3 +231,16 @@ def test_two_of_three_must_agree(project: Project) -> None:
     project.quire("approve", "p", "--as", "bob@x.eu")
     project.quire("worker", "other.py", "--until-idle")
     assert project.record("p").result == '"ann@x.eu, bob@x.eu"'
+
+
+def test_whoever_imports_no_flows_is_held_to_the_registered_schema_too(project: Project) -> None:
+    project.quire("start", "publish", "keyword=x", "--id", "a")
+    project.work()
+    before = project.contents()
+
+    with pytest.raises(InputError, match="would not fit workflow 'publish': words: must be integer, is 'many'"):
+        project.ask(lambda client: client.answer("a", "approve", by="ann@x.eu", edits={"words": "many"}))
+    with pytest.raises(InputError, match="would not fit workflow 'publish': keyword: Field required"):
+        project.ask(lambda client: client.edit("a", {"draft": "x"}))
+
+    assert project.contents() == before

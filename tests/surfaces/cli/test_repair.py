@@ -126,3 +126,19 @@ def test_halt_and_what_it_cancelled(project: Project) -> None:
 def test_a_halt_that_is_not_quiet_in_time_says_so(project: Project) -> None:
     assert "no span of time" in project.error("halt", "--wait", "--timeout", "ever", code=2)
     assert project.json()[0]["halted"] == []
+
+
+def test_a_file_named_stop_halts_before_a_worker_claims_and_is_taken_away_before_a_resume(project: Project) -> None:
+    project.write("quire.toml", (project.path / "quire.toml").read_text().replace("who =", 'folder = "."\nwho ='))
+    project.quire("start", "publish", "keyword=x", "--id", "a")
+    stop = project.write("STOP", "")
+
+    project.work()
+
+    assert project.record("a").status is Status.CANCELLED
+    assert "file STOP in the folder" in project.error("start", "publish", "keyword=y", code=3)
+    assert "take it away first" in project.error("resume", "--cancelled", code=3)
+    stop.unlink()
+    project.quire("resume", "--cancelled")
+    project.work()
+    assert project.record("a").status is Status.NEEDS_APPROVAL

@@ -50,7 +50,10 @@ def test_the_script_for_a_shell(empty: Project, shell: str) -> None:
 
 
 def test_an_unknown_shell(empty: Project) -> None:
-    empty.quire("completion", "tcsh", code=2)
+    told = empty.quire("completion", "tcsh", code=2).stderr
+
+    assert "tcsh" in told
+    assert all(shell in told for shell in ("bash", "zsh", "fish"))
 
 
 # -- drawing -------------------------------------------------------------------------------------------------------

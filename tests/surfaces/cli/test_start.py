@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from quire.errors import InputError
+from quire.ledger.sqlite import SqliteLedger
 from quire.model.record import Status
 from quire.surfaces.cli.values import fitted, given, pairs
 from tests.surfaces.cli.conftest import Project
@@ -303,3 +308,55 @@ def test_ids_of_any_script(project: Project) -> None:
 
         assert project.record(record_id).status is Status.PENDING
         assert project.quire("why", "--", record_id).stdout.startswith(repr(record_id))
+
+
+KILLED = """
+import os, signal
+from quire.ledger.rules import Draft
+from quire.surfaces.cli import cli
+
+decide, count = Draft.change, 0
+
+
+def until_killed(self, change):
+    global count
+    count += 1
+    if count == 700:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return decide(self, change)
+
+
+Draft.change = until_killed
+cli.main(["start", "publish", "--from", "k.csv", *WORDS])
+"""
+
+
+@pytest.mark.parametrize(("words", "there"), [(["--all-or-none"], 0), ([], 500)])
+def test_a_kill_in_the_middle_leaves_all_or_none(project: Project, words: list[str], there: int) -> None:
+    project.write("k.csv", "record_id,keyword\n" + "".join(f"k{n},word {n}\n" for n in range(1000)))
+
+    told = subprocess.run(
+        [sys.executable, "-c", KILLED.replace("*WORDS", f"*{words}")],
+        cwd=project.path,
+        capture_output=True,
+        check=False,
+    )
+
+    assert told.returncode == -signal.SIGKILL, told.stderr
+    found = project.ask(lambda client: client.find(workflow="publish", limit=2000))
+    assert len(found) == there
+    assert project.json("start", "publish", "--from", "k.csv", *words) == [
+        {"started": 1000 - there, "again": there, "bad": 0}
+    ]
+
+
+def test_a_store_whose_commits_are_small_refuses_all_or_none_of_a_long_file(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteLedger, "traits", replace(SqliteLedger.traits, one_commit=2))
+    project.write("k.csv", "record_id,keyword\na,x\nb,y\nc,z\n")
+
+    assert "at most 2 records in one commit" in project.error(
+        "start", "publish", "--from", "k.csv", "--all-or-none", code=2
+    )
+    assert project.ask(lambda client: client.find(workflow="publish")) == []

@@ -245,10 +245,14 @@ def test_one_sentence(row: Record, around: dict[str, Any], kind: str, words: lis
 
 
 def test_every_kind_of_wait_has_its_words() -> None:
+    sentences = []
     for on in On:
         about = QUESTION.about if on is On.QUESTION else None
         status = Status.NEEDS_APPROVAL if on in (On.QUESTION, On.DOUBT) else Status.WAITING
-        told(waiting(Wait(on, key="k", name="x", about=about), status=status))
+        sentences.append(told(waiting(Wait(on, key="k", name="x", about=about), status=status))[1])
+
+    assert len(set(sentences)) == len(On)
+    assert not [sentence for sentence in sentences if "nothing that is named" in sentence]
 
 
 def test_a_lease_counts_with_the_grace_that_others_give_it() -> None:

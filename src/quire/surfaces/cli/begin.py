@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from quire.errors import DefinitionError, InputError, QuireError
+from quire.errors import DefinitionError, InputError, LedgerError, QuireError
 from quire.surfaces.cli.command import Exit, Session, verb
 
 _TOML = """# Paths are relative to this file. A flag wins over QUIRE_LEDGER and the like, and those over this file.
@@ -72,18 +73,20 @@ async def drop(run: Run[Greeting]) -> str:
     example="""
     quire init
     quire init shop --ledger postgresql://localhost/shop
+    quire init https://docs.google.com/spreadsheets/d/SPREADSHEET_ID/edit
     """,
 )
-@click.argument("directory", default=".", type=click.Path(file_okay=False))
-def init(session: Session, directory: str) -> int:
-    """Write quire.toml and flows.py into DIRECTORY and look whether this machine is ready.
+@click.argument("where", default=".", metavar="[DIRECTORY|LEDGER]")
+def init(session: Session, where: str) -> int:
+    """Write quire.toml and flows.py and look whether this machine is ready.
 
-    A file that is there already is left as it is.
+    Into DIRECTORY; or here, for the LEDGER at this address: a Google Sheet as the browser shows it, or
+    postgresql://…. The ledger is opened before anything is written. A file that is there already is left as it is.
     """
+    directory = "." if "://" in where else where
     folder = Path(directory)
-    ledger = str(session.flags.get("ledger") or "sqlite:///.quire/ledger.db")
-    if '"' in ledger or "\\" in ledger or not ledger.isprintable():
-        raise InputError(f"{ledger!r} is no address of a ledger")
+    ledger = _ledger(session.flags.get("ledger"), where)
+    _reached(ledger)
     made = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,6 +116,52 @@ def init(session: Session, directory: str) -> int:
     return code
 
 
+_SHEET = re.compile(r"https://docs\.google\.com/spreadsheets/(?:u/\d+/)?d/([\w-]+)(?:[/?#].*)?")
+
+
+def _ledger(flag: str | None, where: str) -> str:
+    """The address of the ledger: as it was given, or that of a sheet as the browser shows it."""
+    given = where if "://" in where else None
+    if given is not None and flag is not None:
+        raise click.UsageError("the ledger is named twice: leave out one of the two addresses")
+    ledger = given or flag or "sqlite:///.quire/ledger.db"
+    if ledger.startswith(("http://", "https://")):
+        found = _SHEET.fullmatch(ledger)
+        if found is None:
+            raise InputError(
+                f"{ledger!r} is no Google Sheet; its address begins with https://docs.google.com/spreadsheets/d/"
+            )
+        ledger = f"sheets://{found[1]}"
+    if '"' in ledger or "\\" in ledger or not ledger.isprintable():
+        raise InputError(f"{ledger!r} is no address of a ledger")
+    return ledger
+
+
+def _reached(ledger: str) -> None:
+    """Open a ledger that is elsewhere: nothing is written for one that does not answer."""
+    import asyncio
+
+    from quire.ledger.opening import open_ledger
+    from quire.surfaces.config import concealed, sqlite_path
+
+    if sqlite_path(ledger) is not None:
+        return
+
+    async def opened() -> None:
+        made = open_ledger(ledger)
+        try:
+            await made.open()
+        finally:
+            await made.close()
+
+    try:
+        asyncio.run(opened())
+    except LedgerError as error:
+        raise type(error)(f"{error} (nothing was written for {concealed(ledger)})") from error
+    except ImportError as error:
+        raise InputError(f"{concealed(ledger)} needs more than is installed: {error}") from error
+
+
 @verb(
     "demo",
     example="""
@@ -136,7 +185,7 @@ def demo(session: Session, what: str, directory: str | None, articles: int) -> i
     kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of scripted agents instead.
     """
     if what == "mission":
-        from quire.surfaces.cli.mission import run_demo as run_mission
+        from quire.surfaces.cli.mission_demo import run_demo as run_mission
 
         return run_mission(session, directory)
     from quire.surfaces.demo import run_demo

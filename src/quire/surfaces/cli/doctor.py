@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
 from quire.clock import new_id
-from quire.errors import QuireError
+from quire.errors import InputError, QuireError
+from quire.ledger.opening import open_ledger
 from quire.model.codec import parse
 from quire.model.record import Status
 from quire.model.side import Setting
@@ -49,17 +52,33 @@ def ill(what: str) -> Finding:
 
 
 @verb("doctor", example="quire doctor")
-def doctor(session: Session) -> int:
+@click.option("--repair", is_flag=True, help="First mend what can be mended for sure (Sheets ledgers).")
+def doctor(session: Session, repair: bool) -> int:
     """Examine this machine, the configuration and the ledger.
 
     Exit code 0 if nothing is ill (warnings are not), 3 otherwise.
     """
-    return examined(session)
+    return examined(session, repair=repair)
 
 
-def examined(session: Session, *, quiet: bool = False) -> int:
-    """Look at everything and tell; with ``quiet``, only what is not well."""
-    found = [*_machine(), *_ledger_file(session)]
+@verb("adopt", example="quire adopt --ledger sheets://SPREADSHEET_ID")
+def adopt(session: Session) -> None:
+    """Make a copied or restored book a ledger of its own.
+
+    What was done since, or in the other book, is not known in this one. So it is halted, with a new epoch, and nothing
+    goes on until you say so: quire resume, then quire resume --cancelled or quire retry ID for what is to go on.
+    """
+    ledger = open_ledger(session.config.ledger)
+    work = getattr(ledger, "adopt", None)
+    if work is None:
+        raise InputError(f"{concealed(session.config.ledger)} is no book; only a copied spreadsheet is adopted")
+    waiting = session.run(work(session.config.who))
+    session.out.say(f"adopted, and halted: {waiting} open records wait for you (quire resume)")
+
+
+def examined(session: Session, *, quiet: bool = False, repair: bool = False) -> int:
+    """Look at everything and tell; with ``quiet``, only what is not well. With ``repair``, mend first."""
+    found = [*_machine(), *_ledger_file(session), *(_repaired(session) if repair else ())]
     if not any(finding.state == "ill" for finding in found):
         found += _opened(session)
     for finding in found:
@@ -73,6 +92,20 @@ def examined(session: Session, *, quiet: bool = False) -> int:
         warnings = sum(finding.state == "warning" for finding in found)
         session.out.say(f"{len(found)} looked at, {warnings} warnings, {bad} ill")
     return Exit.REFUSED if bad else Exit.OK
+
+
+def _repaired(session: Session) -> Iterator[Finding]:
+    """What was mended; a ledger that needs no such thing has none."""
+    work = getattr(open_ledger(session.config.ledger), "repair", None)
+    if work is None:
+        yield well("there is nothing to repair in a ledger of this kind")
+        return
+    try:
+        told: list[str] = session.run(work())
+    except QuireError as error:
+        yield ill(str(error))
+        return
+    yield from map(well, told or ["there is nothing to repair"])
 
 
 def _machine() -> Iterator[Finding]:
@@ -125,6 +158,10 @@ def _file_system(folder: Path) -> str:
     return max(fitting, key=lambda row: len(row[1]))[2] if fitting else ""
 
 
+#: A folder that is behind by so many seconds is told of.
+_LATE = 60.0
+
+
 def _opened(session: Session) -> list[Finding]:
     path = sqlite_path(session.config.ledger)
     if path is not None and not Path(path).is_file():
@@ -138,6 +175,7 @@ def _opened(session: Session) -> list[Finding]:
         settings_warnings = getattr(client.ledger, "settings_warnings", None)
         if settings_warnings is not None:
             found.extend(warning(str(text)) for text in await settings_warnings())
+        await _folder(session, client, found)
         await _work(client, found, shared=path is not None)
 
     try:
@@ -145,6 +183,37 @@ def _opened(session: Session) -> list[Finding]:
     except QuireError as error:
         found.append(ill(str(error)))
     return found
+
+
+def _there(folder: str) -> bool:
+    return "://" in folder or Path(folder).is_dir()
+
+
+async def _folder(session: Session, client: Client, found: list[Finding]) -> None:
+    """A folder may be missing, unshared, without room, behind, or hold a file that halts."""
+    from quire.runtime import stopfile
+    from quire.surfaces.cli.keep import opened_folder
+    from quire.surfaces.projecting import projector_of
+
+    where = session.config.folder
+    if not where:
+        return
+    if not _there(where):
+        found.append(well(f"the folder {where} is not there yet; a worker makes it"))
+        return
+    try:
+        async with opened_folder(session, client.ledger) as folder:
+            assert folder is not None
+            found.append(well(f"folder: {where}"))
+            lag = await projector_of(client.ledger, folder, client.clock).lag()
+            if lag.seconds > _LATE:
+                found.append(warning(f"the folder is behind the ledger: {lag}; a worker writes it"))
+            found.extend(
+                warning(f"the file {path!r} in the folder halts; take it away, then quire resume")
+                for path in (await stopfile.found(client.ledger, folder)).values()
+            )
+    except QuireError as error:
+        found.append(ill(str(error)))
 
 
 async def _written(client: Client, found: list[Finding]) -> None:

@@ -14,7 +14,7 @@ from quire.machine.workflow import Workflow
 
 
 class FlowError(InputError):
-    """A flow file cannot be loaded."""
+    """A flow file cannot be loaded. Mend the line that the message names; ``quire check`` looks without a ledger."""
 
 
 def load_flows(files: Sequence[str]) -> list[Workflow[Any, Any, Any]]:

@@ -22,6 +22,7 @@ from quire.surfaces.config import absolute_url, concealed, sqlite_path
 
 if TYPE_CHECKING:
     from quire.folder.base import Folder
+    from quire.ledger.base import Ledger
 
 _FOLDER = click.option(
     "--folder", "directory", type=click.Path(file_okay=False), help="The folder, instead of the configured one."
@@ -32,18 +33,28 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
+def _folder(where: str, ledger: Ledger) -> Folder:
+    if where.startswith("drive://"):
+        try:
+            from quire.folder.drive import DriveFolder
+        except ImportError as error:
+            raise InputError(f"the folder {where!r} needs quire[google]: {error}") from error
+        return DriveFolder(where, ledger)
+    if "://" in where:
+        raise InputError(f"{where!r} is no folder: a directory, or drive://FOLDER_ID")
+    from quire.folder.local import LocalFolder
+
+    return LocalFolder(where)
+
+
 @asynccontextmanager
-async def opened_folder(session: Session, directory: str | None = None) -> AsyncIterator[Folder | None]:
+async def opened_folder(session: Session, ledger: Ledger, directory: str | None = None) -> AsyncIterator[Folder | None]:
     """The folder that was named, or the configured one; None: there is none."""
-    where = session.config.folder if directory is None else _absolute(directory)
+    where = session.config.folder if directory is None else directory if "://" in directory else _absolute(directory)
     if not where:
         yield None
         return
-    if "://" in where:
-        raise InputError(f"the folder {where!r} cannot be opened here: this installation knows local directories")
-    from quire.folder.local import LocalFolder
-
-    folder = LocalFolder(where)
+    folder = _folder(where, ledger)
     try:
         await folder.open()
         yield folder
@@ -62,7 +73,7 @@ def verify(session: Session, record_id: str, directory: str | None) -> int:
 
     Without a folder the archive and the files are not looked at. The first difference is named and the exit code is 3.
     """
-    if directory is not None and not Path(directory).is_dir():
+    if directory is not None and "://" not in directory and not Path(directory).is_dir():
         raise NotFound(f"there is no folder {directory!r}")
 
     async def work(client: Client) -> int:
@@ -71,7 +82,7 @@ def verify(session: Session, record_id: str, directory: str | None) -> int:
 
         if record_id:
             await client.get(record_id)
-        async with opened_folder(session, directory) as folder:
+        async with opened_folder(session, client.ledger, directory) as folder:
             checked = await verified(client, folder, record_id=record_id)
         sums = Sums(client.ledger)
         first = checked.first
@@ -138,7 +149,7 @@ def export(
             raise InputError(f"export is not installed here ({error}); pip install 'quire[export]'") from error
         if workflow:
             await engine.definition(client.ledger, workflow)
-        async with opened_folder(session, directory) as folder:
+        async with opened_folder(session, client.ledger, directory) as folder:
             try:
                 made = await exported(client, target, form=form or "", workflow=workflow, status=status, folder=folder)
             except ImportError as error:
@@ -167,13 +178,14 @@ def rotate(session: Session, older: str, directory: str | None) -> None:
 
     The archive is written, read back and compared before exactly those lines are deleted. Records, receipts and the
     last line of each log stay; quire verify follows the chain into the archive. What ended within the last hour stays.
+    Long values that nothing names any more are deleted, and so are workers that were closed more than a week ago.
     """
     seconds(older)
 
     async def work(client: Client) -> None:
         from quire.surfaces.rotate import rotate as rotated
 
-        async with opened_folder(session, directory) as folder:
+        async with opened_folder(session, client.ledger, directory) as folder:
             if folder is None:
                 raise InputError("the archive needs a folder: name one with --folder, or write folder in quire.toml")
             made = await rotated(client, folder, older_than=older, clock=client.clock)
@@ -182,6 +194,8 @@ def rotate(session: Session, older: str, directory: str | None) -> None:
             if made.lines or made.forgotten
             else "there is nothing to archive"
         )
+        if made.blobs or made.workers:
+            sentence += f"; deleted {made.blobs} long values and {made.workers} closed workers that nothing names"
         session.out.acted(sentence, "", **made._asdict())
 
     session.with_client(work)

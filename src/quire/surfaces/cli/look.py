@@ -105,9 +105,13 @@ def _stands(standing: Any) -> str:
     if standing.sealed:
         return f"sealed (its records are at {standing.sealed})"
     for word in ("halted", "paused"):
-        scopes = [control.scope for control in standing.controls if getattr(control, word)]
-        if scopes:
-            return word if EVERYWHERE in scopes else f"{word} for {', '.join(scopes)}"
+        held = [control for control in standing.controls if getattr(control, word)]
+        if held:
+            scopes = [control.scope for control in held]
+            told = word if EVERYWHERE in scopes else f"{word} for {', '.join(scopes)}"
+            by = next((control for control in held if control.scope == EVERYWHERE), held[0])
+            told += f" by {by.by}" if by.by else ""
+            return f"{told}: {by.reason}" if by.reason else told
     return "open"
 
 

@@ -10,7 +10,6 @@ import click
 
 from quire.errors import IllegalMove, InputError
 from quire.machine.approval import Vote, check_vote
-from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, load_waits
 from quire.runtime import engine
@@ -59,7 +58,6 @@ async def _say(
     if edits:
         schema = (await engine.definition(client.ledger, before.workflow)).get("schema")
         changed = values.pairs(edits, schema)
-        values.check_fit(record_id, before.workflow, schema, {**parse(before.data), **changed})
     record = await client.answer(
         record_id,
         choice or _ahead(asked),

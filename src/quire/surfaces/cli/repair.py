@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from quire.clock import seconds
-from quire.errors import InputError, QuireError
+from quire.errors import IllegalMove, InputError, QuireError
 from quire.model.change import Standing
 from quire.model.codec import parse
 from quire.model.record import ENDED, Record, Status
+from quire.model.side import EVERYWHERE
 from quire.surfaces import telling
 from quire.surfaces.cli.command import Exit, Session, named, record_argument, verb, workflow_option
 from quire.surfaces.cli.completing import records, steps, workflows
@@ -242,11 +243,26 @@ def resume(session: Session, workflow: str, cancelled: bool) -> None:
     """End a pause or a halt, of WORKFLOW or of all."""
 
     async def work(client: Client) -> None:
+        await _no_stop_file(session, client, workflow)
         standing = await client.resume(workflow, cancelled=cancelled)
         also = "; what the halt cancelled goes on" if cancelled else ""
         _ordered(session, f"resumed {_what(workflow)}{also}", telling.command("pause", workflow), standing)
 
     session.with_client(work)
+
+
+async def _no_stop_file(session: Session, client: Client, workflow: str) -> None:
+    """A file named STOP halts again what is resumed under it: whoever resumes takes it away first."""
+    from quire.runtime import stopfile
+    from quire.surfaces.cli.keep import opened_folder
+
+    if not session.config.folder:
+        return
+    async with opened_folder(session, client.ledger) as folder:
+        there = await stopfile.found(client.ledger, folder) if folder is not None else {}
+    mine = [path for scope, path in there.items() if scope in (EVERYWHERE, workflow) or not workflow]
+    if mine:
+        raise IllegalMove(f"the file {mine[0]!r} in the folder {session.config.folder!r} halts it; take it away first")
 
 
 @verb("halt", example='quire halt --wait --reason "wrong prices"')

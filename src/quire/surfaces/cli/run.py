@@ -27,7 +27,7 @@ from quire.errors import InputError, QuireError
 from quire.machine.outcome import Yielded
 from quire.model.record import Record, Status
 from quire.runtime.worker import Worker
-from quire.surfaces.cli import flows
+from quire.surfaces.cli import browsing, flows
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.client import Client
 from quire.surfaces.config import concealed
@@ -74,8 +74,11 @@ class _Quiet(logging.Formatter):
 
 
 def start_logging(session: Session) -> None:
+    from quire.surfaces.telemetry import logs
+
     handler = logging.StreamHandler()
-    handler.setFormatter(_Quiet(debug=session.debug))
+    json_lines = logs.wanted(session.config.telemetry)
+    handler.setFormatter(logs.JsonLines(debug=session.debug) if json_lines else _Quiet(debug=session.debug))
     logger = logging.getLogger("quire")
     logger.handlers = [handler]
     logger.setLevel(logging.INFO if session.debug else logging.WARNING)
@@ -171,23 +174,28 @@ class _Telling:
 @asynccontextmanager
 async def projecting(session: Session, client: Client) -> AsyncIterator[None]:
     """While this goes on, the configured folder is written behind the commits; at the end it is brought up to date."""
+    from quire.surfaces.cli.beside import beside
     from quire.surfaces.cli.keep import opened_folder
 
-    async with opened_folder(session) as folder:
+    async with beside(session, client), opened_folder(session, client.ledger) as folder:
         if folder is None:
             yield
             return
-        from quire.runtime.projector import Projector
+        from quire.runtime import stopfile
+        from quire.surfaces.projecting import projector_of
 
-        projector = Projector(client.ledger, folder, client.clock)
+        await stopfile.look(client.ledger, folder)
+        projector = projector_of(client.ledger, folder, client.clock)
         task = asyncio.ensure_future(projector.run())
+        watching = asyncio.ensure_future(stopfile.watch(client.ledger, folder, client.clock))
         try:
             yield
         finally:
             projector.stop()
-            await asyncio.gather(task, return_exceptions=True)
+            watching.cancel()
+            await asyncio.gather(task, watching, return_exceptions=True)
             with suppress(QuireError):  # what it does not write now, the next projector does
-                await Projector(client.ledger, folder, client.clock).catch_up(wait=False)
+                await projector_of(client.ledger, folder, client.clock).catch_up(wait=False)
 
 
 async def run_worker(
@@ -295,13 +303,25 @@ _NO_SERVER = "the API and the dashboard are not installed here (pip install 'qui
 @click.option(
     "--grace", default=_GRACE, show_default=True, metavar="SPAN", help="How long running steps may finish at the end."
 )
+@click.option("--panel", default="", metavar="sheets://ID", help="Keep this sheet up, and obey what is typed in it.")
 @click.option("--reload", is_flag=True, help="Start again when a flow file changes.")
-def up(session: Session, files: Sequence[str], host: str, port: int, concurrency: int, grace: str, reload: bool) -> int:
+def up(
+    session: Session,
+    files: Sequence[str],
+    host: str,
+    port: int,
+    concurrency: int,
+    grace: str,
+    panel: str,
+    reload: bool,
+) -> int:
     """Run everything in one process: a worker, the API and the dashboard.
 
     The definitions of the workflows are registered in the ledger, so that the other commands check data and successors
     without importing your code. For production run quire worker and quire serve by themselves.
     """
+    from quire.surfaces.cli.panel import paneling
+
     check_spans(grace=grace)
     if reload:
         return _reloading(session, flow_files(session, files))
@@ -310,19 +330,20 @@ def up(session: Session, files: Sequence[str], host: str, port: int, concurrency
     async def work() -> None:
         async with working_client(session, files) as client:
             serve = _server()
-            if serve is None:
-                text = f"worker only: {_NO_SERVER}; for production: quire worker"
-            else:
-                text = f"worker + API + dashboard on http://{host}:{port}; for production: quire worker, quire serve"
-            ledger = concealed(session.config.ledger)
-            hello = [text, f"workflows: {_what(client)}; ledger: {ledger}; Ctrl-C ends it"]
+            text = f"worker only: {_NO_SERVER}; for production: quire worker"
             made = client.worker(concurrency=concurrency, label="up")
             made.grace = seconds(grace)
-            serving = None if serve is None else asyncio.ensure_future(_served(serve, client, host, port, session))
-            if serving is not None:
+            serving = None
+            if serve is not None:
+                serving, address = await listening(serve, client, host, port, session)
                 serving.add_done_callback(lambda _: made.stop())
+                text = f"worker + API + dashboard on {address}; for production: quire worker, quire serve"
+                browsing.show(address, terminal=session.out.terminal)
+            ledger = concealed(session.config.ledger)
+            hello = [text, f"workflows: {_what(client)}; ledger: {ledger}; Ctrl-C ends it"]
             try:
-                async with projecting(session, client):
+                async with projecting(session, client), paneling(session, client, made, panel) as drawn:
+                    hello += [f"panel: {drawn}"] if drawn else []
                     await run_worker(session, made, None, idle=False, hello=hello)
             finally:
                 await _ended(serving)
@@ -331,8 +352,36 @@ def up(session: Session, files: Sequence[str], host: str, port: int, concurrency
     return Exit.OK
 
 
-async def _served(serve: Any, client: Client, host: str, port: int, session: Session) -> None:
-    await serve(client, host=host, port=port, config=session.config)
+async def listening(
+    serve: Any, client: Client, host: str, port: int, session: Session, **more: Any
+) -> tuple[asyncio.Future[None], str]:
+    """A server that listens, and its address: nobody is told of one that does not, or may not, open."""
+    started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    serving = asyncio.ensure_future(serve(client, host=host, port=port, config=session.config, started=started, **more))
+    await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
+    if not started.done():
+        started.cancel()
+        await _ended(serving)
+        raise InputError("the API ended before it listened")
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return serving, f"http://{shown}:{started.result()}"
+
+
+async def until_ended(serving: asyncio.Future[None]) -> None:
+    """Wait for the server's end, or for SIGTERM, with which platforms end a process; and end it if this ends."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not in the main thread
+        loop.add_signal_handler(signal.SIGTERM, told.set)
+    waiting = asyncio.ensure_future(told.wait())
+    both: list[asyncio.Future[Any]] = [serving, waiting]
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        with suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.remove_signal_handler(signal.SIGTERM)
+        await _ended(serving)
 
 
 async def _ended(serving: asyncio.Future[None] | None) -> None:
@@ -349,24 +398,49 @@ async def _ended(serving: asyncio.Future[None] | None) -> None:
         raise InputError(f"the API cannot listen there: {error}") from error
 
 
-@verb("serve", example="quire serve --host 0.0.0.0 --port 8700")
+@verb(
+    "serve",
+    example="""
+    quire serve --host 0.0.0.0 --port 8700
+    quire serve --tick 50s flows.py
+    """,
+)
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="The port.")
-def serve(session: Session, host: str, port: int) -> int:
-    """Run the API and the dashboard, without a worker."""
+@click.option("--tick", "budget", metavar="SPAN", help="Work for so long on each call of /tick, with these flow files.")
+def serve(session: Session, files: Sequence[str], host: str, port: int, budget: str | None) -> int:
+    """Run the API and the dashboard, without a worker.
+
+    With --tick it works while it is called: for platforms that start a process for a request and stop it afterwards.
+    A periodic caller posts to /tick with a token; a slice that leaves work behind calls the next one.
+    """
+    from quire.surfaces.cli.beside import beside
+
+    check_spans(tick=budget)
+    if files and budget is None:
+        raise InputError("quire serve runs no flow files; name them with --tick SPAN, or run a worker beside it")
     found = _server()
     if found is None:
         raise InputError(_NO_SERVER)
 
     async def work() -> None:
-        async with session.client(make=True) as client:
-            session.out.say(f"API + dashboard on http://{host}:{port}; Ctrl-C ends it", bold=True)
-            await _served(found, client, host, port, session)
+        async with AsyncExitStack() as stack:
+            if budget is None:
+                client = await stack.enter_async_context(session.client(make=True))
+                more: dict[str, Any] = {}
+            else:
+                from quire.surfaces.server.ticking import Ticking
 
-    try:
-        session.run(work())
-    except OSError as error:
-        raise InputError(f"the API cannot listen there: {error}") from error
+                client = await stack.enter_async_context(working_client(session, files))
+                more = {"ticking": Ticking(client, seconds(budget))}
+            serving, address = await listening(found, client, host, port, session, **more)
+            session.out.say(f"API + dashboard on {address}; Ctrl-C ends it", bold=True)
+            async with beside(session, client):
+                await until_ended(serving)
+
+    start_logging(session)
+    session.run(work())
     return Exit.OK
 
 
@@ -392,6 +466,7 @@ def _reloading(session: Session, files: Sequence[str]) -> int:
         while True:
             stamp = _stamp(files)
             child = _begun(words)
+            os.environ[browsing.OPENED] = "1"
             while _stamp(files) == stamp:
                 await SYSTEM.sleep(0.5)
             session.out.note("a flow file has changed: starting again")

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import click
 
-from quire.clock import new_id, seconds
+from quire.clock import SYSTEM, new_record_id, seconds
 from quire.errors import Halted, InputError, Moved
 from quire.model.change import Applied, Refused
 from quire.model.record import Record
 from quire.runtime import engine
-from quire.runtime.definition import new_from
+from quire.runtime.definition import Mould
 from quire.surfaces import telling
 from quire.surfaces.cli import incoming, values
 from quire.surfaces.cli.command import Exit, Session, verb
@@ -160,6 +160,7 @@ class _Many:
                 await self._clashes(client, records)
                 if self.bad:
                     return self._told(0)
+                self._check_size(client, len(records))
                 found = iter(records)
             total = incoming.count_lines(self.source)
             with _progress(self.session, total) as progress:
@@ -167,8 +168,11 @@ class _Many:
         return self._told(self.started)
 
     async def _all(self, client: Client, found: Iterator[tuple[int, Record]], progress: Callable[[int], None]) -> None:
-        """Commit in batches; while one is under way the next is read and checked."""
-        size = client.ledger.traits.batch_changes
+        """Commit in batches; while one is under way the next is read and checked.
+
+        All or none is one commit: whoever kills this process, or pulls the plug, finds every record or not one.
+        """
+        size = None if self.all_or_none else client.ledger.traits.batch_changes
         batch = list(islice(found, size))
         while batch:
             committing = asyncio.ensure_future(self._commit(client, batch))
@@ -181,15 +185,24 @@ class _Many:
     def _records(
         self, rows: Iterator[incoming.Row], definition: dict[str, Any], now: float, due_at: float | None
     ) -> Iterator[tuple[int, Record]]:
+        mould = Mould(definition, now, due_at, self.priority)
         for row in rows:
             if row.problem:
                 self.bad.append(_Bad(row.line, row.problem))
                 continue
-            record_id = row.record_id if row.record_id is not None else new_id(f"{self.workflow}_")
+            record_id = row.record_id if row.record_id is not None else new_record_id(f"{self.workflow}_", SYSTEM.now())
             try:
-                yield row.line, new_from(definition, checked_id(record_id), row.data, now, due_at, self.priority)
+                yield row.line, mould.record(checked_id(record_id), row.data)
             except InputError as error:
                 self.bad.append(_Bad(row.line, str(error)))
+
+    def _check_size(self, client: Client, count: int) -> None:
+        most = client.ledger.traits.one_commit
+        if most is not None and count > most:
+            raise InputError(
+                f"this ledger takes at most {most} records in one commit, and --all-or-none of {count} lines is one; "
+                "split the file, or leave --all-or-none out: the same ids again start nothing new"
+            )
 
     async def _clashes(self, client: Client, records: list[tuple[int, Record]]) -> None:
         """What would be refused: ids that exist with other data, in the ledger or in the file itself."""

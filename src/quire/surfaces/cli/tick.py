@@ -7,16 +7,11 @@ from typing import Any
 
 import click
 
-from quire.clock import iso, seconds
+from quire.clock import seconds
 from quire.errors import InputError
 from quire.surfaces import relay
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.run import check_spans, projecting, run_worker, start_logging, working_client
-from quire.surfaces.client import Client
-
-#: A slot outlives the budget of its slice by this much.
-_MARGIN = 15.0
-_CALL_SECONDS = 10.0
 
 
 @verb(
@@ -63,7 +58,14 @@ def tick(
 
     async def work() -> dict[str, Any]:
         async with working_client(session, files) as client:
-            return await slice_of(session, client, budget, concurrency, chains, url, given, seconds(period))
+
+            async def worked(slot: relay.Slot) -> int:
+                worker = client.worker(concurrency=concurrency, label=f"tick {slot.number}")
+                async with projecting(session, client):
+                    return await run_worker(session, worker, budget, idle=True)
+
+            length = seconds(budget)
+            return await relay.slice_of(client, worked, length, chains, url, given, seconds(period))
 
     told = session.run(work())
     if session.json:
@@ -71,64 +73,6 @@ def tick(
     else:
         session.out.say(_sentence(told))
     return Exit.OK
-
-
-async def slice_of(
-    session: Session,
-    client: Client,
-    budget: str,
-    concurrency: int,
-    chains: int,
-    url: str | None,
-    baton: relay.Baton | None,
-    period: float,
-) -> dict[str, Any]:
-    """One slice, and what became of it."""
-    ledger, keyring = client.ledger, client.keyring
-    assert keyring is not None
-    span = seconds(budget) + _MARGIN
-    if baton is not None:
-        if not relay.genuine(keyring, baton):
-            raise InputError("the baton was not signed by this ledger")
-        slot = await relay.accept(ledger, baton, span)
-    else:
-        await relay.ticked(ledger, period)
-        slot = await relay.take(ledger, chains, span)
-    if slot is None:
-        return {"ran": False, "reason": "the baton is old" if baton is not None else "every chain is alive"}
-    worker = client.worker(concurrency=concurrency, label=f"tick {slot.number}")
-    began = client.clock.boottime()
-    async with projecting(session, client):
-        settled = await run_worker(session, worker, budget, idle=True)
-    spent = client.clock.boottime() - began >= 0.5 * seconds(budget)
-    left = await relay.left_behind(ledger, client.registry)
-    told = {
-        "ran": True,
-        "slot": slot.number,
-        "settled": settled,
-        "left": left.due,
-        "next_due_at": iso(left.next_due_at) or None,
-    }
-    # A slice that did nothing and has time left finds nothing more by being repeated at once: the caller comes again.
-    if left.due and url is not None and (settled or spent):
-        following = await relay.hand_on(ledger, slot)
-        if following is not None:
-            told["called"] = await _called(url, relay.signed(keyring, following.number, following.generation))
-        return told
-    await relay.release(ledger, slot)
-    return told
-
-
-async def _called(url: str, baton: relay.Baton) -> bool:
-    """Wake the next slice. A call that is lost is no loss: the periodic caller takes the slot when it expires."""
-    import httpx2
-
-    try:
-        async with httpx2.AsyncClient(timeout=_CALL_SECONDS) as http:
-            answer = await http.post(url, json={"baton": str(baton)}, headers={"X-Quire-Baton": str(baton)})
-        return bool(answer.status_code < 400)
-    except httpx2.HTTPError:
-        return False
 
 
 def _sentence(told: dict[str, Any]) -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from quire.errors import InputError
-from quire.runtime.definition import misfit
 
 Schema = Mapping[str, Any] | None
 
@@ -31,13 +30,6 @@ def pairs(words: Sequence[str], schema: Schema = None) -> dict[str, Any]:
             raise InputError(f"the field {name!r} is given twice")
         found[name] = parsed(text, f"the field {name!r}") if is_json else fitted(name, text, schema)
     return found
-
-
-def check_fit(record_id: str, workflow: str, schema: Schema, data: Mapping[str, Any]) -> None:
-    """Refuse data that the registered schema does not take: nothing of the user's code is imported for it."""
-    problem = misfit(schema, data)
-    if problem:
-        raise InputError(f"the data of {record_id!r} would not fit workflow {workflow!r}: {problem}")
 
 
 def parsed(text: str, what: str) -> Any:

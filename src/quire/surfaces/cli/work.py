@@ -96,7 +96,6 @@ def edit(session: Session, record_id: str, fields: Sequence[str], data: str | No
         if new == old:
             session.out.say("nothing was changed")
             return
-        values.check_fit(record_id, record.workflow, definition.get("schema"), new)
         made = await client.edit(record_id, new, version=wanted if wanted is not None else record.version)
         names = [name for name in {**old, **new} if old.get(name) != new.get(name) or (name in old) != (name in new)]
         session.out.acted(

@@ -163,7 +163,7 @@ async def test_no_record_begins_under_a_worker_that_was_closed(postgres_url: str
     async with opened(postgres_url) as [one, two]:
         await beat(one)
         await two.recover(dead=["w1"])
-        begins = new_start("r", await one.now())._replace(worker="w1", keep=slot())
+        begins = new_start("r", 0.0)._replace(worker="w1", keep=slot())
 
         row = applied(await commit(one, begins))
 
@@ -174,7 +174,7 @@ async def test_a_record_begins_under_the_worker_that_starts_it(postgres_url: str
     async with opened(postgres_url, 1) as [ledger]:
         await run(ledger, "first", worker="w0")
         await beat(ledger)
-        begins = new_start("r", await ledger.now())._replace(worker="w1", keep=slot())
+        begins = new_start("r", 0.0)._replace(worker="w1", keep=slot())
         flushes.clear()
 
         row = applied(await commit(ledger, begins))

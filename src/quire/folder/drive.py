@@ -132,8 +132,11 @@ class DriveFolder(Folder):
         for setting in await self.settings.settings(self._name("")):
             self._remember(setting)
         [mark] = await self.read(_MARK)
-        if mark is None:
-            await self.write([Gone(_MARK)])
+        for tries in range(5):
+            if mark is not None:
+                break
+            if tries:  # a person deleted the file, and its id serves no other; or another process did this meanwhile
+                await self.write([Gone(_MARK)])
             await self.write([Once(_MARK, json.dumps({"folder_id": new_id("folder_")}).encode() + b"\n")])
             [mark] = await self.read(_MARK)
         try:

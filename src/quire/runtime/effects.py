@@ -70,10 +70,10 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
         if effect.own_key:
             await _of_another(hold, effect, key)
         # A receipt that no commit of this record counted: it is read now, and answers only if it verifies.
-        found = await hold.host.ledger.receipts(keys=[key])
-        if not found or key in hold.known:
+        receipts = await hold.host.ledger.receipts(keys=[key])
+        if not receipts or key in hold.known:
             raise
-        hold.known[key] = found[0]
+        hold.known[key] = receipts[0]
         return await once(hold, effect, key, args, kwargs)
     except RateUsedUp as error:
         name = effect.rate.name if effect.rate is not None else effect.name

@@ -1,15 +1,24 @@
-"""Workflows with agents, for the tests that start processes of their own."""
+"""Workflows with agents, for the tests that start processes of their own: ``python -m tests.agents.flows LEDGER``.
+
+It loads the libraries once and forks: for each line it reads, a new process works until nothing is due; then it writes
+how that process ended.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
+# Before the fork: this takes longer than all else together.
+import pydantic_ai.models.test  # noqa: F401
 from pydantic import BaseModel
 from pydantic_ai import Agent
 
 import quire
+import quire.agents.receipts
+import quire.ledger.sqlite
 from quire import Run, workflow
 from quire.agents import converse, durable
 
@@ -48,10 +57,24 @@ async def answer_ticket(run: Run[Ticket, None]) -> Refund:
 helper = durable(Agent("test", name="helper"), name="helper")
 
 
-async def main(url: str) -> None:
+async def work(url: str) -> None:
     async with quire.aopen(url, workflows=[answer_ticket, helper.workflow]) as client:
         await client.work()
 
 
+def forked(url: str) -> int:
+    """How a process that worked ended."""
+    if child := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        asyncio.run(work(url))
+        code = 0
+    finally:
+        os._exit(code)
+
+
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    for _line in sys.stdin:
+        sys.stdout.write(f"{forked(sys.argv[1])}\n")
+        sys.stdout.flush()

@@ -15,6 +15,9 @@ from click.testing import CliRunner, Result
 
 from quire.surfaces.cli.command import Session
 from quire.surfaces.cli.mission import mission
+from tests.agents.conftest import Serve
+from tests.agents.test_correction import planning
+from tests.agents.test_judging import correcting
 
 ROOT = Path(__file__).parents[2]
 MARS = ROOT / "examples" / "missions" / "mars-colony.yaml"
@@ -37,7 +40,7 @@ def test_check_names_what_is_in_a_blueprint_and_what_is_wrong_with_one(tmp_path:
 
     assert "mars-colony, 3 turns of CHAIN-MARS-ENGINEER" in good.output
     assert wrong.exception is not None
-    assert str(wrong.exception).startswith("bad.yaml, line 2: agents: List should have at least 1 item")
+    assert str(wrong.exception).startswith("bad.yaml, line 2: agents: it is empty; there should be at least one")
 
 
 def test_the_schema_is_printed(tmp_path: Path) -> None:
@@ -49,7 +52,7 @@ def test_the_schema_is_printed(tmp_path: Path) -> None:
 def test_a_mission_is_run_shown_reported_and_replayed(tmp_path: Path) -> None:
     result_file = tmp_path / "result.md"
     ran = typed(tmp_path, "run", str(MARS), "--model", "scripted", "--id", "m1", "--out", str(result_file))
-    again = typed(tmp_path, "run", str(MARS), "--model", "scripted", "--id", "m1", "--out", str(result_file))
+    again = typed(tmp_path, "run", str(MARS), "--model", "test", "--id", "m1", "--out", str(result_file))
     shown = typed(tmp_path, "show", "m1")
     told = rows(typed(tmp_path, "show", "m1", json_=True))[0]
     reported = typed(tmp_path, "report", "m1")
@@ -61,12 +64,15 @@ def test_a_mission_is_run_shown_reported_and_replayed(tmp_path: Path) -> None:
     assert ran.return_value == 0, ran.output
     assert "CHAIN-MARS-ENGINEER, turn 3/3:" in ran.output
     assert again.return_value == 0
+    assert "m1 goes on with the blueprint it started with" in again.output
     text = result_file.read_text(encoding="utf-8")
     assert text.startswith("# mars-colony\n") and "### CHAIN-MARS-GOVERNOR" in text and "no AI made them" in text
     assert "3/3" in shown.output and "10 calls" in shown.output
+    assert "CHAIN-MARS-MANIFESTO, turn 1. I was asked" in shown.output  # the result, too
+    assert typed(tmp_path, "show", "m1/mars-colony~1/0").output == shown.output  # a part shows its mission
     assert len(told["calls"]) == 10 and told["pace"]["most"] >= 1
     assert reported.output.startswith("# mars-colony")
-    assert "times as fast as one after the other" in calls.output
+    assert "at the same time" in calls.output and "s on average from an agent's turn to its next" in calls.output
     assert "The same result from 10 receipts; no model was asked." in replayed.output
     assert "3 answers from receipts, 7 asked anew" in changed.output
     assert "--- as it was" in changed.output and "--- what if" in changed.output
@@ -83,6 +89,18 @@ def test_a_mission_that_is_run_here_leaves_its_result_in_the_configured_folder(t
     assert ran.return_value == 0, ran.output
     [result] = folder.rglob("result.md")
     assert result.read_bytes() == (tmp_path / "result.md").read_bytes()
+
+
+def test_without_a_key_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GEMINI_API_KEY")
+
+    refused = typed(tmp_path, "run", str(MARS), "--id", "m1")
+
+    assert str(refused.exception) == (
+        "the model 'google:gemini-2.5-flash' needs a key: set the environment variable GEMINI_API_KEY or "
+        "GOOGLE_API_KEY; without one there are the models 'scripted' and 'local'"
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_mission_that_waits_for_a_person_says_so_and_exits_with_7(tmp_path: Path) -> None:
@@ -103,6 +121,23 @@ def test_a_mission_that_waits_for_a_person_says_so_and_exits_with_7(tmp_path: Pa
     assert "needs 'topic'" in str(missing.exception)
     assert result.return_value == 7
     assert "plan has reached its limit of 2 calls" in result.output
+
+
+def test_a_corrected_prompt_is_shown_with_what_was_added_and_how_it_was_judged(tmp_path: Path, serve: Serve) -> None:
+    server = serve(correcting(lambda asked: "YES: it is a plan"))
+    plan, result_file = tmp_path / "plan.json", tmp_path / "result.md"
+    plan.write_text(json.dumps(planning(server.model())), encoding="utf-8")
+
+    ran = typed(tmp_path, "run", str(plan), "--id", "m1", "--out", str(result_file))
+    shown = typed(tmp_path, "show", "m1").output
+    [told] = rows(typed(tmp_path, "show", "m1", json_=True))
+
+    assert ran.return_value == 0, ran.output
+    assert "corrected: engineer, turn 1, try 2, after format: UnexpectedModelBehavior" in shown
+    assert "judged yes: it is a plan\n   [engineer] Plan it.\n  +\n  +<<<CORRECTION " in shown
+    [kept] = told["corrections"]
+    assert f"{kept['original']}\n\n{kept['added']}" == server.log[2].asked.prompt
+    assert "## Corrected prompts\n\n- engineer, turn 1, try 2, after format" in result_file.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

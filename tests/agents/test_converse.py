@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +41,26 @@ def returned(messages: list[ModelMessage]) -> list[Any]:
     return [part.content for message in messages for part in message.parts if part.part_kind == "tool-return"]
 
 
-def _elsewhere(url: str) -> None:
-    subprocess.run([sys.executable, "-m", "tests.agents.flows", url], cwd=ROOT, check=True, timeout=60)
+@contextmanager
+def _elsewhere(url: str) -> Iterator[Callable[[], None]]:
+    """What is called works in a new process until nothing is due."""
+    command = [sys.executable, "-m", "tests.agents.flows", url]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as origin:
+        assert origin.stdin is not None and origin.stdout is not None
+
+        def work() -> None:
+            print("work", file=origin.stdin, flush=True)
+            assert origin.stdout.readline() == "0\n"  # type: ignore[union-attr]  # it is a pipe
+
+        yield work
 
 
 async def test_an_approval_is_asked_in_one_process_and_the_tool_done_once_in_another(tmp_path: Path) -> None:
     url, till = f"sqlite:///{tmp_path / 'l.db'}", tmp_path / "till"
-    async with quire.aopen(url, workflows=[answer_ticket]) as client:
+    async with quire.aopen(url, workflows=[answer_ticket]) as client, AsyncExitStack() as ended:
+        elsewhere = ended.enter_context(_elsewhere(url))
         await client.start(answer_ticket, Ticket(text="my money", till=str(till)), id="t1")
-        _elsewhere(url)
+        elsewhere()
         record = await client.get("t1")
 
         assert record.status is Status.NEEDS_APPROVAL
@@ -56,8 +68,8 @@ async def test_an_approval_is_asked_in_one_process_and_the_tool_done_once_in_ano
         assert not till.exists()
 
         await client.answer("t1", "approve", by="ann")
-        _elsewhere(url)
-        _elsewhere(url)
+        elsewhere()
+        elsewhere()
         record = await client.get("t1")
 
     assert record.status is Status.DONE
@@ -227,7 +239,8 @@ async def test_a_durable_agent_goes_on_in_another_process_with_the_same_id(tmp_p
     url = f"sqlite:///{tmp_path / 'l.db'}"
     async with quire.aopen(url, workflows=[helper.workflow]) as client:
         await client.start(helper.workflow, Prompt(prompt="hello"), id="h1")
-        _elsewhere(url)
+        with _elsewhere(url) as elsewhere:
+            elsewhere()
 
         again = await helper.run("hello", client=client, id="h1")
         receipts = (await client.show("h1")).receipts

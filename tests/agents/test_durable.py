@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.server import MCPServer
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.capabilities import ProcessEventStream
-from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.capabilities.process_event_stream import ProcessEventStream
 from pydantic_ai.messages import AgentStreamEvent, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import FunctionToolset
@@ -47,6 +45,9 @@ def calling(*tools: tuple[str, dict[str, Any]]) -> tuple[FunctionModel, list[int
 
 
 async def test_tools_of_every_kind_are_receipts_and_survive_a_stop_between_them(tmp_path: Path) -> None:
+    from mcp.server import MCPServer
+    from pydantic_ai.mcp import MCPToolset
+
     done: list[str] = []
     server = MCPServer("adding")
 

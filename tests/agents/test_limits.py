@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import quire
+from quire.agents.flow import compiled
 from quire.agents.reading import load
 from quire.agents.replay import replay
 from quire.agents.spend import LimitReached, Meter
@@ -202,6 +204,55 @@ async def test_a_limit_of_a_day_counts_over_all_missions_and_pauses_the_right_ca
 
     assert record.status is Status.DONE
     assert asked + [entry.asked.turn for entry in server.log[7:]] == [1, 2, 3, 4, 1]  # nothing was asked twice
+
+
+@pytest.mark.parametrize(("word", "unit"), [("tokens_per_day", 200), ("calls_per_day", 1)])
+async def test_a_limit_of_a_day_counts_missions_that_have_none(
+    serve: Serve, tmp_path: Path, word: str, unit: int
+) -> None:
+    server, clock = serve(echo), ToldClock()
+    free = blueprint(server.model(), names=["engineer"], max_turns=4, turns={}, mission="free")
+    bound = blueprint(server.model(), names=["engineer"], max_turns=4, turns={}, limits={word: 7 * unit})
+    flows = [compiled(free), compiled(bound)]
+
+    async with quire.aopen(f"sqlite:///{tmp_path / 'l.db'}", workflows=flows, clock=clock) as client:
+        await client.start("free", {}, id="f1")
+        await client.work()
+        assert await client.ledger.settings("spend/") == []  # nobody has a limit, so nothing is kept
+
+        await client.start("colony", {}, id="m1")
+        await client.work()
+        assert len(server.log) == 5 + 2  # five before the limit was known, and two
+        assert f"its limit of {7 * unit:,} {word.partition('_')[0]} a day" in await asking(client)
+
+        await client.start("free", {}, id="f2")  # it has no limit: it goes on, and is counted
+        await client.work()
+        assert len(server.log) == 7 + 5
+        assert [row.name[-2:] for row in await client.ledger.settings("spend/2026-01-01/")] == ["f1", "f2", "m1"]
+
+        await client.answer("m1", "raise", by="ann", edits={"limits": {word: 13 * unit}})
+        await client.work()
+        assert len(server.log) == 12 + 1
+        await asking(client)
+
+        clock.advance("1d")
+        await client.work()
+        assert (await client.get("m1")).status is Status.DONE
+
+
+async def test_a_step_that_is_entered_again_is_counted_again_for_the_day(serve: Serve) -> None:
+    server, clock = serve(echo), ToldClock()
+    plan = blueprint(server.model(), names=["engineer"], max_turns=1, turns={}, limits={"calls_per_day": 9})
+
+    async with opened(plan, clock=clock) as client:
+        await started(client)
+        await client.retry("m1", step="reduce")
+        await client.work()
+        rows = await client.ledger.settings("spend/2026-01-01/")
+
+    figures = [figure for row in rows for figure in json.loads(row.value).values()]
+    assert len(server.log) == 3
+    assert sum(figure["calls"] for figure in figures) == 3
 
 
 @pytest.mark.parametrize(("choice", "calls"), [("raise", 5), ("finish", 3), ("stop", 2)])

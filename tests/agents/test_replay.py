@@ -110,6 +110,15 @@ async def test_a_change_is_named_or_refused(serve: Serve) -> None:
             await what_if(client.ledger, "m1", turn=1, agent="b", prompt="x")
 
 
+async def test_only_a_mission_that_has_ended_is_run_again(serve: Serve) -> None:
+    server = serve(lambda asked: Answer("busy", status=503))
+
+    async with opened(blueprint(server.model(), names=["a"]), clock=ToldClock()) as client:
+        await started(client)
+        with pytest.raises(InputError, match="'m1' is WAITING; only a mission that has ended can be run again"):
+            await replay(client.ledger, "m1")
+
+
 def test_a_recording_answers_nothing_that_was_not_asked() -> None:
     recording = Recording({"a/1 1.1": {"reply": [], "asked": "x"}})
 

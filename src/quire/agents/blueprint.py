@@ -153,10 +153,20 @@ class ReducerSpec(AgentSpec):
 
 
 class CorrectorSpec(_Part):
-    """The agent that rewrites a prompt whose answer could not be read."""
+    """The agent that advises on the form of an answer which could not be read."""
 
-    prompt: str = ""
+    prompt: str = Field("", description="more words for it")
     model: Model | None = None
+
+
+class JudgeSpec(_Part):
+    """The judge that says whether the answer to a corrected prompt still does what was asked at first."""
+
+    prompt: str = Field("", description="more words for it")
+    model: Model | None = Field(None, description="the agent's own, if it names none")
+
+
+Judge = Annotated[JudgeSpec | Literal[False], BeforeValidator(lambda value: {} if value is True else value)]
 
 
 class Quorum(_Part):
@@ -170,9 +180,9 @@ class Limits(_Part):
     usd: float | None = Field(None, gt=0)
     calls: int | None = Field(None, gt=0)
     wall: Span | None = Field(None, description="time since the start")
-    calls_per_day: int | None = Field(None, gt=0, description="over all missions and workers; more wait")
-    tokens_per_day: int | None = Field(None, gt=0, description="over all missions that have a limit of a day, in UTC")
-    usd_per_day: float | None = Field(None, gt=0, description="over all missions that have a limit of a day, in UTC")
+    calls_per_day: int | None = Field(None, gt=0, description="over all missions of the ledger; days are UTC's")
+    tokens_per_day: int | None = Field(None, gt=0, description="over all missions of the ledger; days are UTC's")
+    usd_per_day: float | None = Field(None, gt=0, description="over all missions of the ledger; days are UTC's")
 
 
 class Blueprint(_Part):
@@ -188,6 +198,7 @@ class Blueprint(_Part):
     go_on: str = Field(GO_ON, description="what is asked in a turn without a prompt")
     reducer: ReducerSpec
     corrector: CorrectorSpec = CorrectorSpec()
+    judge: Judge = Field(JudgeSpec(), description="false: answers to corrected prompts are not judged")
     barrier: bool = Field(False, description="true: a turn begins when all agents have ended the one before")
     policy: Literal["all", "best_effort"] | Quorum = "all"
     deadline: Span | None = Field(None, description="after this the reducer goes on with what is there")
@@ -292,4 +303,4 @@ def _shown(value: Any) -> str:
 def schema() -> dict[str, Any]:
     """The JSON Schema of blueprints, in their inner spelling."""
     made = Blueprint.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Quire blueprint", **made}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "Quire blueprint"}

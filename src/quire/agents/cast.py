@@ -45,12 +45,15 @@ def agent(spec: AgentSpec, model: Model, recorded: Iterable[str] | None = None) 
 
     ``recorded``: names of tools that a recording answers; then no MCP server is needed.
     """
+    import pydantic_ai
     from pydantic_ai import Agent, ModelRetry, Tool
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import ExternalToolset
 
     from quire.agents.receipts import ASK_PERSON
 
+    # A terminal on which agents stand side by side has no room for the library's banner.
+    pydantic_ai.BANNER_ENABLED = False
     tools = [Tool(named(path), requires_approval=path.rpartition(":")[2] in spec.approve) for path in spec.tools]
     toolsets: list[Any] = []
     if spec.mcp and recorded is not None:

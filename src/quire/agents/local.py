@@ -12,6 +12,7 @@ mission that matters wants a larger one, e.g. of a llama.cpp or Ollama server (`
 from __future__ import annotations
 
 import importlib.util
+import os
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -58,6 +59,8 @@ def _server() -> Any:
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.verbosity = 0
+    # Threads that wait for each other at every token come to a crawl on a machine that does anything else.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) // 2)
     return xllamacpp.Server(params)
 
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from quire.agents import scripted, secrets
 from quire.agents.blueprint import ModelSpec
-from quire.agents.provider import KEYS, split
+from quire.agents.provider import ALSO, KEYS, split
 from quire.errors import DefinitionError
 from quire.machine.effect import rate as make_rate
 from quire.model.change import Rate
@@ -29,6 +29,26 @@ def rate_of(spec: ModelSpec) -> Rate | None:
         return None
     count, _, per = spec.rate.partition("/")
     return make_rate(float(count), per.strip(), f"model {spec.model}")
+
+
+def price_of(spec: ModelSpec) -> dict[str, float] | None:
+    """What the blueprint says of the price; None: the library's list is asked. A local model is free."""
+    if spec.price is not None:
+        return {"input": spec.price.input, "output": spec.price.output}
+    return {"input": 0.0, "output": 0.0} if split(spec.model)[0] == "local" else None
+
+
+def without_key(spec: ModelSpec) -> str:
+    """Why this model cannot be asked, if all that is missing is its key; empty if it has one, or needs none."""
+    provider, _ = split(spec.model)
+    names = (spec.key,) if spec.key is not None else KEYS.get(provider, ())
+    other = spec.base_url is not None and provider != "google"
+    if not names or other or any(os.environ.get(name) for name in (*names, *ALSO.get(provider, ()))):
+        return ""
+    return (
+        f"the model {spec.model!r} needs a key: set the environment variable {' or '.join(names)}; "
+        "without one there are the models 'scripted' and 'local'"
+    )
 
 
 def key_of(spec: ModelSpec, provider: str) -> str | None:
@@ -83,6 +103,8 @@ def build(spec: ModelSpec, agent_id: str) -> Model:
         from quire.agents import local
 
         return local.model(name)
+    if problem := without_key(spec):
+        raise DefinitionError(problem)
     key = key_of(spec, provider)
     try:
         if provider == "google":

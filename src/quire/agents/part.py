@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 from quire.agents import history
 from quire.agents.blueprint import Blueprint
+from quire.agents.correcting import LeftOut
 from quire.agents.correction import GaveUp
 from quire.agents.recording import NotRecorded, Recording
 from quire.agents.report import Report
 from quire.agents.spend import Meter, Spend
-from quire.agents.turn import Interrupted, LeftOut, Voice, prompt_for, with_remedy
+from quire.agents.turn import Interrupted, Voice, prompt_for, with_remedy
 from quire.machine.retry import Fail
 from quire.runtime.run import Run
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from quire.agents.recording import Recording
 from quire.machine.approval import Answer
 from quire.runtime.run import Run
 
+#: How often each question was put in the pass under way; a pass that is repeated counts anew.
+_put: WeakKeyDictionary[Run[Any, Any], Counter[str]] = WeakKeyDictionary()
+
 
 async def put(
-    run: Run[Any, Any], recording: Recording | None, question: str, *, nth: int = 0, **options: Any
+    run: Run[Any, Any], recording: Recording | None, question: str, *, nth: int | None = None, **options: Any
 ) -> Answer:
     """``run.ask``; with a recording, what was answered then, the nth time that it was asked in this step."""
     if recording is None:
         return await run.ask(question, **options)
+    counts = _put.setdefault(run, Counter())
+    if nth is None:
+        nth = counts[question]
+    counts[question] += 1
     told = recording.person(question, nth)
     if told.get("edits"):
         run.data = {**run.data, **told["edits"]}

@@ -8,12 +8,13 @@ from quire.agents import daily as days
 from quire.agents import history
 from quire.agents.blueprint import Blueprint
 from quire.agents.conversation import raised
+from quire.agents.correcting import LeftOut
 from quire.agents.correction import GaveUp
 from quire.agents.people import put
 from quire.agents.recording import Recording
 from quire.agents.report import AgentReport, Report
 from quire.agents.spend import LimitReached, Meter, Spend
-from quire.agents.turn import LeftOut, Voice, reduction, with_remedy
+from quire.agents.turn import Voice, reduction, with_remedy
 from quire.clock import iso, seconds
 from quire.machine.approval import EXPIRED
 from quire.machine.fanout import Failed
@@ -31,7 +32,7 @@ async def now(run: Run[Any, Any]) -> float:
 
 async def today(run: Run[Any, Any]) -> dict[str, Any]:
     """What was spent today, remembered."""
-    return await days.Daybook(run, run.record_id).today()
+    return await days.Daybook(run, run.record_id).today(gather=True)
 
 
 def new_agent() -> dict[str, Any]:
@@ -201,7 +202,8 @@ class Plan:
             agent = self.agents[agent_id]
             if isinstance(result, Failed):
                 overdue = "had not ended in time" in result.error
-                agent |= {"status": "unfinished" if overdue else "failed", "error": result.error}
+                error = result.error.removeprefix("Fail: ")
+                agent |= {"status": "unfinished" if overdue else "failed", "error": error}
                 if overdue:
                     self.finish("deadline")
                 await self._salvage(agent_id)
@@ -250,7 +252,10 @@ class Plan:
                 raise Fail(f"the deadline passed, and {len(have)} of {need} agents that must finish have")
         elif self.doomed:
             lost = {name: agent for name, agent in self.agents.items() if agent["status"] in ("failed", "left out")}
-            told = "; ".join(f"{name}: {agent['error']}" for name, agent in lost.items())
+            errors: dict[str, list[str]] = {}
+            for name, agent in lost.items():
+                errors.setdefault(agent["error"], []).append(name)
+            told = "; ".join(f"{', '.join(names)}: {error}" for error, names in errors.items())
             raise Fail(f"{need} of {len(self.agents)} agents must finish and {len(lost)} cannot: {told}")
 
     def _spent_by_agent(self) -> dict[str, str]:
@@ -308,8 +313,8 @@ def _limit(word: str, value: Any) -> str:
             return f"${value} a day"
         case "wall":
             return f"{value} of time"
-        case "tokens_per_day":
-            return f"{value:,} tokens a day"
+        case "tokens_per_day" | "calls_per_day":
+            return f"{value:,} {days.WORDS[word]} a day"
         case _:
             return f"{value:,} {word}"
 

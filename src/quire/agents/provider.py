@@ -21,6 +21,13 @@ KEYS = {
     "openai-responses": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
 }
+#: What else a provider's library takes for a key.
+ALSO = {
+    "openai": ("OPENAI_ADMIN_KEY",),
+    "openai-chat": ("OPENAI_ADMIN_KEY",),
+    "openai-responses": ("OPENAI_ADMIN_KEY",),
+    "anthropic": ("ANTHROPIC_AUTH_TOKEN",),
+}
 
 
 def split(name: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from quire.agents.blueprint import (
     AgentSpec,
     Blueprint,
     CorrectorSpec,
+    JudgeSpec,
     Limits,
     McpSpec,
     ModelSpec,
@@ -141,7 +142,7 @@ def checked(value: Any, name: str, lines: Lines | None, folder: Path | None = No
     try:
         made = Blueprint.model_validate(value)
     except ValidationError as error:
-        problems = [_problem(problem) for problem in error.errors(include_url=False)]
+        problems = _without_branches([_problem(problem) for problem in error.errors(include_url=False)])
         raise _refused(name, lines, problems) from None
     problems = list(_problems(made))
     if problems:
@@ -154,8 +155,8 @@ def _refused(name: str, lines: Lines | None, problems: list[tuple[tuple[str | in
     for path, text in problems:
         line = lines.of(path) if lines is not None else None
         where = ".".join(str(part) for part in path)
-        told.append(f"{name}{f', line {line}' if line else ''}: {f'{where}: ' if where else ''}{text}")
-    return DefinitionError("\n".join(told))
+        told.append((line or 0, f"{name}{f', line {line}' if line else ''}: {f'{where}: ' if where else ''}{text}"))
+    return DefinitionError("\n".join(text for _, text in sorted(told, key=lambda one: one[0])))
 
 
 def _problem(problem: Any) -> tuple[tuple[str | int, ...], str]:
@@ -165,7 +166,42 @@ def _problem(problem: Any) -> tuple[tuple[str | int, ...], str]:
         text = f"there is no such word{did_you_mean(str(path[-1]), _words_at(path[:-1]))}"
     elif problem["type"] == "missing":
         text = "it is missing"
-    return path, text
+    elif problem["type"] in _SHAPES:
+        text = _SHAPES[problem["type"]]
+    elif problem["type"] == "string_pattern_mismatch" and path[-1:] in (("mission",), ("id",)):
+        text = "a name holds no '/', '~', '|', tab or line break, and does not begin with a blank"
+    return path, text.replace("Input should be", "it should be")
+
+
+def _without_branches(
+    problems: list[tuple[tuple[str | int, ...], str]],
+) -> list[tuple[tuple[str | int, ...], str]]:
+    """Where a value may be of several kinds, the library complains for each; what lies deepest is what was meant."""
+    paths = [path for path, _ in problems]
+    deepest = [
+        (path, text)
+        for path, text in problems
+        if not any(len(other) > len(path) and other[: len(path)] == path for other in paths)
+    ]
+    return list({path: (path, text) for path, text in reversed(deepest)}.values())[::-1]
+
+
+#: The library's words for a value of the wrong kind are about Python; these are about blueprints.
+_SHAPES = {
+    "model_type": "it should be a mapping of words",
+    "dict_type": "it should be a mapping",
+    "list_type": "it should be a list",
+    "string_type": "it should be a text; put it in quotes",
+    "int_type": "it should be a whole number",
+    "int_parsing": "it should be a whole number",
+    "int_from_float": "it should be a whole number",
+    "float_type": "it should be a number",
+    "float_parsing": "it should be a number",
+    "bool_type": "it should be true or false",
+    "bool_parsing": "it should be true or false",
+    "string_too_short": "it is empty",
+    "too_short": "it is empty; there should be at least one",
+}
 
 
 def _inner_mark(part: Any) -> bool:
@@ -184,6 +220,7 @@ def _words_at(path: tuple[str | int, ...]) -> list[str]:
         "model": ModelSpec,
         "limits": Limits,
         "corrector": CorrectorSpec,
+        "judge": JudgeSpec,
         "price": Price,
         "mcp": McpSpec,
     }
@@ -229,6 +266,8 @@ def _models(made: Blueprint) -> Iterator[tuple[tuple[str | int, ...], str]]:
     places: list[tuple[tuple[str | int, ...], ModelSpec | None]] = [(("model",), made.model)]
     places += [(("agents", number, "model"), agent.model) for number, agent in enumerate(made.agents)]
     places += [(("reducer", "model"), made.reducer.model), (("corrector", "model"), made.corrector.model)]
+    if made.judge:
+        places.append((("judge", "model"), made.judge.model))
     for path, spec in places:
         if spec is not None and (problem := provider.problem(spec.model)):
             yield path, problem
@@ -254,7 +293,8 @@ def _with_scripts(value: dict[str, Any], folder: Path) -> dict[str, Any]:
             try:
                 script, _ = parsed(path.read_text(encoding="utf-8"), path.name)
             except OSError as error:
-                raise DefinitionError(f"the script {str(path)!r} cannot be read: {error}") from error
+                why = error.strerror or str(error)
+                raise DefinitionError(f"the script {str(path)!r} cannot be read: {why}") from error
             return {**model, "script": script}
         return model
 

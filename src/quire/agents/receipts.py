@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities.abstract import AbstractCapability
 from pydantic_ai.exceptions import (
     ApprovalRequired,
     CallDeferred,
@@ -89,7 +89,6 @@ class Receipts(AbstractCapability[Any]):
         approver: str | None = None,
         expires: Span | None = None,
         rate: Rate | None = None,
-        daily: Rate | None = None,
         daybook: days.Daybook | None = None,
         retries: int = 4,
         tries: Tries | None = None,
@@ -109,7 +108,7 @@ class Receipts(AbstractCapability[Any]):
         self.who = who or name
         self.approver = approver
         self.expires = expires
-        self.rates = [one for one in (rate, daily) if one is not None]
+        self.rate = rate
         self.daybook = daybook
         self.tries = tries or Tries(retries)
         self.meter = meter or Meter()
@@ -200,7 +199,9 @@ class Receipts(AbstractCapability[Any]):
             return
         day = days.day_of(row["began"])
         self._by_day[day] = self._by_day.get(day, Spend()).plus(of_row(row))
-        await self.daybook.enter(f"{self.run.record_id} {self.name}", day, self._by_day[day])
+        if await self.daybook.is_kept(day):
+            name = days.conversation(self.run.record_id, self.run.visit, self.name)
+            await self.daybook.enter(name, day, self._by_day[day])
 
     async def _limit(self, reached: LimitReached) -> None:
         if self.at_limit is None:
@@ -229,16 +230,15 @@ class Receipts(AbstractCapability[Any]):
             return {**made, "asked": digest, "began": began, "ended": clock()}
 
         if self.recording is None:
-            for number, rate in enumerate([*self.rates] or [None]):
-                gate: Effect[[], None, Any] = Effect(
-                    act=_permit,  # type: ignore[arg-type]  # bare: it takes its arguments only
-                    name=f"may {name}" if number == 0 else f"may {name} ({number + 1})",
-                    repeat=True,
-                    bare=True,
-                    timeout=min(_seconds(self.timeout), TIME_FOR_A_CALL),
-                    rate=rate,
-                )
-                await self.run.once(gate)
+            gate: Effect[[], None, Any] = Effect(
+                act=_permit,  # type: ignore[arg-type]  # bare: it takes its arguments only
+                name=f"may {name}",
+                repeat=True,
+                bare=True,
+                timeout=min(_seconds(self.timeout), TIME_FOR_A_CALL),
+                rate=self.rate,
+            )
+            await self.run.once(gate)
         return await self.run.call(Reply(name), make)
 
     async def _made(self, model: Model, messages: Any, settings: Any, parameters: Any) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class Replayed(NamedTuple):
 async def replay(ledger: Ledger, mission_id: str, *, deps: Any = None) -> Replayed:
     """Run the mission again from its receipts, with no model call."""
     story = await stories.read(ledger, mission_id)
+    if not story.record.ended:
+        raise InputError(f"{mission_id!r} is {story.record.status}; only a mission that has ended can be run again")
     rows, people = stories.answers(story)
     return await _again(story, story.blueprint, Recording(rows, people), deps)
 

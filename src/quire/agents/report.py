@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from pydantic import BaseModel
 
 from quire.agents.spend import Spend
+
+if TYPE_CHECKING:
+    from quire.agents.story import Corrected
 
 
 class AgentReport(BaseModel):
@@ -39,8 +45,8 @@ class Report(BaseModel):
     resumes: bool = False
 
 
-def markdown(report: Report, record_id: str = "") -> str:
-    """The report as a file: the result first, then who said what, then what it cost."""
+def markdown(report: Report, record_id: str = "", corrections: Iterable[Corrected] = ()) -> str:
+    """The report as a file: the result first, then who said what, which prompts were corrected, what it cost."""
     lines = [f"# {report.mission or 'Mission'}", "", report.text.strip(), ""]
     if report.status == "partial":
         lines += ["> Not every agent finished; see below.", ""]
@@ -49,9 +55,11 @@ def markdown(report: Report, record_id: str = "") -> str:
         for agent in report.agents:
             lines += [f"### {agent.id}", ""]
             if agent.status != "done":
-                lines += [f"*{agent.status}{f': {agent.error}' if agent.error else ''}*", ""]
+                why = " ".join(agent.error.split())
+                lines += [f"*{agent.status}{f': {why}' if why else ''}*", ""]
             if agent.text:
                 lines += [agent.text.strip(), ""]
+    lines += _corrected(corrections)
     lines += ["## About this result", "", "| agent | turns | spent |", "|---|---|---|"]
     lines += [f"| {agent.id} | {agent.turns} | {agent.spent.told()} |" for agent in report.agents]
     whole = "**all**" if report.status == "none" else f"**all** ({report.by} made the result)"
@@ -59,3 +67,12 @@ def markdown(report: Report, record_id: str = "") -> str:
     about = [f"record `{record_id}`"] if record_id else []
     about += [f"blueprint `{report.blueprint[:12]}`"] if report.blueprint else []
     return "\n".join([*lines, ", ".join(about)]).rstrip() + "\n"
+
+
+def _corrected(corrections: Iterable[Corrected]) -> list[str]:
+    lines: list[str] = []
+    for one in corrections:
+        # Every line of what was added begins with words of ours, so none ends the block.
+        lines += [f"- {one.told()}. Below the original prompt, which was kept word for word:", "", "  ```"]
+        lines += [*(f"  {line}" for line in one.added.splitlines()), "  ```", ""]
+    return ["## Corrected prompts", "", *lines] if lines else []

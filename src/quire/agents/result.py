@@ -27,7 +27,7 @@ async def files(ledger: Ledger, record: Record) -> Mapping[str, bytes]:
     except ValidationError:  # of another version: the folder shows its state, and the rest goes on
         return {}
     report = story.report if story.report is not None else without_result(story)
-    return {RESULT: markdown(report, record.record_id).encode()}
+    return {RESULT: markdown(report, record.record_id, story.corrections).encode()}
 
 
 def without_result(story: Story) -> Report:

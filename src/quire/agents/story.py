@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from quire.agents.blueprint import Blueprint
+from quire.agents.judging import Judgement
 from quire.agents.report import Report
 from quire.agents.spend import Spend, of_row
 from quire.errors import InputError, NotFound
@@ -22,6 +23,8 @@ from quire.runtime.engine import definitions
 REPLY = "quire.agents.receipts:Reply"
 TOOLS = ("quire.agents.receipts:ToolReply", "quire.agents.receipts:ToolAct")
 PIECE = "quire.agents.history:Piece"
+CORRECTION = "quire.agents.correcting:Correction"
+JUDGED = "quire.agents.correcting:Judged"
 #: What the data of a mission hold from its first step on.
 _WORDS = {"inputs", "thread", "blueprint", "hash", "agents", "spent", "round"}
 
@@ -45,6 +48,31 @@ class Call(NamedTuple):
         return datetime.fromtimestamp(self.began, UTC).strftime("%Y-%m-%d")
 
 
+class Corrected(NamedTuple):
+    """A prompt that was corrected, and what became of it."""
+
+    agent: str
+    #: 0 is the reducer's.
+    turn: int
+    #: Which try was made with it: ``try 2``.
+    name: str
+    error: str
+    original: str
+    #: What was put below the original.
+    added: str
+    #: What the judge said of its answer; empty: there was no answer to judge, or no judge.
+    judged: str
+    record_id: str
+
+    def told(self) -> str:
+        """In one line: who was corrected, why, and what the judge said of the answer."""
+        where = f"turn {self.turn}, {self.name}" if self.turn else self.name
+        line = " ".join(self.error.split())
+        why = line if len(line) <= 200 else f"{line[:199]}…"
+        after = f"; judged {self.judged}" if self.judged else ""
+        return f"{self.agent}, {where}, after {why}{after}"
+
+
 class Story(NamedTuple):
     """All of a mission."""
 
@@ -58,6 +86,7 @@ class Story(NamedTuple):
     said: dict[str, dict[int, str]]
     receipts: list[Receipt]
     report: Report | None
+    corrections: list[Corrected]
 
     @property
     def spent(self) -> Spend:
@@ -112,11 +141,13 @@ def is_mission(data: Any) -> bool:
 
 
 async def read(ledger: Ledger, mission_id: str) -> Story:
-    """The story of a mission, finished or not."""
+    """The story of a mission, finished or not. The id of one of its parts does as well."""
     found = await ledger.load([mission_id])
     if not found:
         raise NotFound(f"Record with ID {mission_id} not found.")
     [record] = found
+    if (above := mission_of(record)) != mission_id:
+        return await read(ledger, above)
     data = parse(record.data)
     if not is_mission(data):
         why = "it has not begun yet" if record.status is Status.PENDING else f"it is a record of {record.workflow!r}"
@@ -129,7 +160,7 @@ async def read(ledger: Ledger, mission_id: str) -> Story:
         if receipt.stage is not Stage.DONE:
             continue
         if receipt.fn == REPLY:
-            calls.append(_call(receipt))
+            calls.append(call_of(receipt))
         elif receipt.fn == PIECE and f"mission/{data['thread']}/" in receipt.key:  # not of before a rewind
             piece = parse(receipt.value)
             if "text" in piece and not receipt.name.startswith("look for "):
@@ -138,10 +169,34 @@ async def read(ledger: Ledger, mission_id: str) -> Story:
     report = Report.model_validate_json(record.result) if record.status is Status.DONE and record.result else None
     blueprint = Blueprint.model_validate(data["blueprint"])
     calls.sort(key=lambda call: call.began)
-    return Story(record, blueprint, data["hash"], data["inputs"], parts, calls, said, receipts, report)
+    fixed = _corrections(receipts)
+    return Story(record, blueprint, data["hash"], data["inputs"], parts, calls, said, receipts, report, fixed)
 
 
-def _call(receipt: Receipt) -> Call:
+def _corrections(receipts: Iterable[Receipt]) -> list[Corrected]:
+    """Corrections in the order in which they were made, each with its judgement."""
+    done = [receipt for receipt in receipts if receipt.stage is Stage.DONE and receipt.fn in (CORRECTION, JUDGED)]
+    judgements = {
+        (receipt.record_id, receipt.visit, receipt.name.removesuffix(" judged")): parse(receipt.value)
+        for receipt in done
+        if receipt.fn == JUDGED
+    }
+    found = []
+    for receipt in sorted(done, key=lambda receipt: receipt.at):
+        if receipt.fn != CORRECTION:
+            continue
+        row, name = parse(receipt.value), receipt.name.removesuffix(" correction")
+        row_of = judgements.get((receipt.record_id, receipt.visit, name))
+        judged = Judgement.model_validate(row_of).told() if row_of is not None else ""
+        agent, turn = place(name)
+        which = name.partition(f"{agent}/{turn} ")[2]
+        told = (row["error"], row["original"], row["added"], judged)
+        found.append(Corrected(agent, turn, which, *told, receipt.record_id))
+    return found
+
+
+def call_of(receipt: Receipt) -> Call:
+    """The call whose receipt this is."""
     row = parse(receipt.value)
     agent, turn = place(receipt.name)
     error = row.get("error")
@@ -160,7 +215,7 @@ def answers(story: Story) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]
     for receipt in story.receipts:
         if receipt.stage is not Stage.DONE:
             continue
-        if receipt.fn == REPLY or receipt.fn in TOOLS:
+        if receipt.fn in (REPLY, *TOOLS):
             rows[receipt.name] = parse(receipt.value)
         elif receipt.kind is Kind.ASK:
             people.setdefault(receipt.name, []).append(parse(receipt.value))
@@ -197,7 +252,7 @@ async def spent_by_day(ledger: Ledger) -> dict[str, dict[str, Spend]]:
             whose = {record.record_id: mission_of(record) for record in records}
             for receipt in await ledger.receipts(record_ids=list(whose)):
                 if receipt.fn == REPLY and receipt.stage is Stage.DONE:
-                    call = _call(receipt)
+                    call = call_of(receipt)
                     day, mission = found.setdefault(call.day, {}), whose[receipt.record_id]
                     day[mission] = day.get(mission, Spend()).plus(call.spent)
     return dict(sorted(found.items()))

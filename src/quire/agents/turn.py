@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quire.agents import history
 from quire.agents.blueprint import AgentSpec, Blueprint, ModelSpec
-from quire.agents.correction import Faulty, GaveUp, Refused, Tries, accepted, classified, difference, request
-from quire.agents.daily import Daybook, limits_of
+from quire.agents.corrected import fits
+from quire.agents.correcting import LeftOut, correct, still_answers
+from quire.agents.correction import Fault, Faulty, GaveUp, Refused, Tries, classified
+from quire.agents.daily import Daybook
 from quire.agents.people import put
 from quire.agents.recording import Recording
 from quire.agents.secrets import harmless
 from quire.agents.spend import LimitReached, Meter
 from quire.errors import QuireError
-from quire.machine.effect import rate as make_rate
 from quire.machine.retry import Fail
-from quire.model.change import Rate
 from quire.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ SUM_UP = (
     "Sum up our conversation so far for yourself: you will go on with this summary in place of the words. Keep every "
     "decision, number, name and open question. It began with this request:\n\n"
 )
-
-
-class LeftOut(Exception):
-    """A person leaves the agent out of the rest of the mission."""
 
 
 class Said(NamedTuple):
@@ -65,16 +61,16 @@ class Voice:
         self.recording = recording
         self.at_limit = at_limit
 
-    async def model(self, spec: ModelSpec) -> Model:
+    async def model(self, spec: ModelSpec, who: str = "") -> Model:
         from quire.agents import models, scripted
 
         if self.recording is not None and not self.recording.needs_models:
             return scripted.model(self.spec.id, None)  # never asked: it only stands where a model must
         await models.ready(spec)
-        return models.built(spec, self.spec.id)
+        return models.built(spec, who or self.spec.id)
 
     def receipts(self, name: str, spec: ModelSpec, tries: Tries) -> Receipts:
-        from quire.agents.models import rate_of
+        from quire.agents.models import price_of, rate_of
         from quire.agents.receipts import Receipts
 
         return Receipts(
@@ -84,43 +80,68 @@ class Voice:
             approver=self.spec.approver or self.blueprint.approver,
             expires=self.spec.expires,
             rate=rate_of(spec),
-            daily=_daily(self.blueprint),
             daybook=self._daybook(),
             tries=tries,
             meter=self.meter,
             at_limit=self.at_limit,
-            price=spec.price.model_dump() if spec.price is not None else None,
+            price=price_of(spec),
             timeout=spec.timeout,
             stream=spec.stream,
             recording=self.recording,
         )
 
     def _daybook(self) -> Daybook | None:
-        """Where the day's spending is counted; None: no limit asks for it."""
-        if self.recording is not None or not limits_of(self.meter.allowance):
-            return None
-        return Daybook(self.run, mission_of(self.run))
+        """Where the day's spending is counted; a repetition from a recording spends nothing."""
+        return None if self.recording is not None else Daybook(self.run, mission_of(self.run))
 
     async def say(self, name: str, prompt: str, past: list[history.Row], *, resumes: bool = False) -> Said:
-        """Put a prompt to the agent; correct it, wait, or ask a person as the class of error says."""
+        """Put a prompt to the agent; correct it, wait, or ask a person as the class of error says.
+
+        ``goal`` is what is to be answered: nothing but a person's own words changes it.
+        """
         tries = Tries(self.blueprint.max_retries)
-        asked, round_ = prompt, 0
+        goal = asked = prompt
+        if resumes and (said_last := _last_prompt(past)):
+            asked = said_last
+            goal = prompt if fits(prompt, asked) else asked
+        fault: Fault | None = None
+        told, round_ = name, 0
         while True:
             round_ += 1
-            told = name if round_ == 1 else f"{name} try {round_}"
+            before, told = told, name if round_ == 1 else f"{name} try {round_}"
             try:
-                return await self._once(told, asked, past, tries, resumes=resumes)
+                if fault is not None:
+                    failed, fault = fault, None
+                    asked = await self._after(failed, before, told, goal, tries)
+                said = await self._once(told, asked, past, tries, resumes=resumes)
+                if asked == goal or await self._accepted(told, goal, said):
+                    return said
+                asked = goal
             except Faulty as faulty:
                 tries.failed(faulty.fault)
-                resumes = False
-                if tries.repeats_itself:
-                    self.run.note(f"{self.spec.id}: the same error twice; correction stops: {faulty.fault.text[:200]}")
-                    asked = prompt
-                else:
-                    asked = await self._corrected(f"{told} corrected", prompt, faulty, tries)
+                fault = faulty.fault
             except Refused as refused:
-                asked = await self._decided(asked, refused)
-                resumes = False
+                chosen = await self._decided(asked, refused)
+                if chosen != asked:
+                    goal = asked = chosen
+            resumes = False
+
+    async def _after(self, fault: Fault, name: str, next_name: str, goal: str, tries: Tries) -> str:
+        """What is asked after this fault."""
+        if fault.kind == "drift":
+            self.run.note(f"{self.spec.id}: the correction led away from the task; the prompt itself is asked again")
+            return goal
+        if tries.repeats_itself:
+            self.run.note(f"{self.spec.id}: the same error twice; correction stops: {fault.text[:200]}")
+            return goal
+        return await correct(self, name, next_name, goal, fault, tries)
+
+    async def _accepted(self, name: str, goal: str, said: Said) -> bool:
+        try:
+            return await still_answers(self, name, goal, said.text)
+        except Interrupted as interrupted:
+            # The answer is there and paid for: whoever goes on has only to judge it.
+            raise Interrupted(interrupted.reached, said.rows) from None
 
     async def _once(self, name: str, prompt: str, past: list[history.Row], tries: Tries, *, resumes: bool) -> Said:
         from quire.agents import cast
@@ -129,14 +150,14 @@ class Voice:
         alone = self.recording if self.recording is not None and not self.recording.needs_models else None
         recorded = alone.tools(self.spec.id) if alone is not None else None
         agent = cast.agent(self.spec, await self.model(spec), recorded)
-        result = await self._run(agent, None if resumes else prompt, past, self.receipts(name, spec, tries))
+        result = await self._run(agent, spec, None if resumes else prompt, past, self.receipts(name, spec, tries))
         return Said(cast.text_of(result.output), history.dumped(result.new_messages()))
 
     async def _run(
-        self, agent: Agent[Any, Any], prompt: str | None, past: list[history.Row], receipts: Receipts
+        self, agent: Agent[Any, Any], spec: ModelSpec, prompt: str | None, past: list[history.Row], receipts: Receipts
     ) -> Any:
         before = history.loaded(past)
-        settings: Any = dict(self.blueprint.model_of(self.spec).settings)
+        settings: Any = dict(spec.settings)
         try:
             return await agent.run(
                 prompt,
@@ -160,18 +181,14 @@ class Voice:
                 raise Refused(fault) from None
             raise Faulty(fault) from None
 
-    async def _corrected(self, name: str, prompt: str, faulty: Faulty, tries: Tries) -> str:
-        """Have the prompt rewritten. The original stays what it is; the difference is in the log."""
+    async def ask_beside(self, who: str, model: ModelSpec | None, name: str, prompt: str, tries: Tries) -> str:
+        """Ask somebody else about this turn, the corrector or the judge: beside the conversation, within its limits."""
         from pydantic_ai import Agent
 
-        corrector = self.blueprint.corrector
-        spec = corrector.model or self.blueprint.model_of(self.spec)
-        agent: Agent[Any, Any] = Agent(await self.model(spec), name=f"corrector of {self.spec.id}", output_type=str)
-        text = request(prompt, faulty.fault, corrector.prompt)
-        result = await self._run(agent, text, [], self.receipts(name, spec, tries))
-        rewritten = accepted(prompt, str(result.output))
-        self.run.note(f"{self.spec.id}: prompt corrected after {faulty.fault.told()}\n{difference(prompt, rewritten)}")
-        return rewritten
+        spec = model or self.blueprint.model_of(self.spec)
+        made: Agent[Any, Any] = Agent(await self.model(spec, who), name=f"{who} of {self.spec.id}", output_type=str)
+        result = await self._run(made, spec, prompt, [], self.receipts(name, spec, tries))
+        return str(result.output)
 
     async def _decided(self, prompt: str, refused: Refused) -> str:
         """A refusal is for a person. Nothing here rewrites a prompt to get around it."""
@@ -199,7 +216,7 @@ class Voice:
         agent: Agent[Any, Any] = Agent(await self.model(spec), name=self.spec.id, output_type=str)
         first = _first_prompt(past)
         receipts = self.receipts(name, spec, Tries(self.blueprint.max_retries))
-        result = await self._run(agent, f"{SUM_UP}{first}", past, receipts)
+        result = await self._run(agent, spec, f"{SUM_UP}{first}", past, receipts)
         return history.dumped(result.new_messages())
 
 
@@ -217,14 +234,18 @@ def mission_of(run: Run[Any, Any]) -> str:
     return str(run.data["part"]["mission"]) if "part" in run.data else run.record_id
 
 
-def _daily(blueprint: Blueprint) -> Rate | None:
-    most = blueprint.limits.calls_per_day
-    return None if most is None else make_rate(most, "1d", "model calls a day")
-
-
 def _first_prompt(rows: list[history.Row]) -> str:
     for row in rows:
         for part in row.get("parts", []):
+            if part.get("part_kind") == "user-prompt":
+                return str(part.get("content", ""))
+    return ""
+
+
+def _last_prompt(rows: list[history.Row]) -> str:
+    """What was asked last in this conversation."""
+    for row in reversed(rows):
+        for part in reversed(row.get("parts", [])):
             if part.get("part_kind") == "user-prompt":
                 return str(part.get("content", ""))
     return ""

@@ -77,7 +77,7 @@ def told(story: Story) -> dict[str, Any]:
             "status": story.report.status,
             "by": story.report.by,
             "text": story.report.text,
-            "markdown": markdown(story.report, record.record_id),
+            "markdown": markdown(story.report, record.record_id, story.corrections),
         },
     }
 
@@ -133,7 +133,17 @@ def _turn(
         "status": status,
         "prompt": prompts.get((agent_id, number)),
         "text": text,
+        "corrections": _corrections(story, agent_id, number),
     }
+
+
+def _corrections(story: Story, agent_id: str, turn: int) -> list[dict[str, str]]:
+    """How the prompt of this turn was corrected; ``prompt`` of the turn is the original."""
+    found = [one for one in story.corrections if (one.agent, one.turn) == (agent_id, turn)]
+    return [
+        {"try": one.name, "error": one.error, "original": one.original, "added": one.added, "judged": one.judged}
+        for one in found
+    ]
 
 
 def _reduction(story: Story) -> dict[str, Any]:
@@ -142,7 +152,8 @@ def _reduction(story: Story) -> dict[str, Any]:
     status = "done" if text is not None else "to come"
     if text is None and story.record.step == "reduce":
         status = _UNDER_WAY.get(story.record.status, status)
-    return {**_cost(calls), "turn": 0, "status": status, "prompt": None, "text": text}
+    corrections = _corrections(story, story.blueprint.reducer.id, 0)
+    return {**_cost(calls), "turn": 0, "status": status, "prompt": None, "text": text, "corrections": corrections}
 
 
 def _cost(calls: Iterable[Call]) -> dict[str, Any]:

@@ -19,7 +19,8 @@ _SAME = {
     },
     "agents": {"initial_prompt": "prompt", "name": "id", "system": "instructions", "turn_prompts": "turns"},
     "reducer": {"initial_prompt": "prompt", "name": "id", "system": "instructions"},
-    "corrector": {"initial_prompt": "prompt", "system": "instructions"},
+    "corrector": {"initial_prompt": "prompt", "system": "prompt"},
+    "judge": {"initial_prompt": "prompt", "system": "prompt"},
 }
 #: Below these words nothing is a word of ours: turn numbers, JSON Schemas, scripts, settings of a provider.
 _OPAQUE = {"turns", "output", "script", "settings", "inputs", "headers", "env"}

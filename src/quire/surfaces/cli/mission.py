@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quire.clock import SYSTEM, iso, new_id
-from quire.errors import InputError, NotFound
+from quire.clock import SYSTEM, new_id
+from quire.errors import InputError
+from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Exit, Session, record_argument, verb
 from quire.surfaces.cli.following import ending
-from quire.surfaces.cli.mission_picture import Picture, pace_of, shown, side_by_side, without_mark
-from quire.surfaces.cli.output import on_one_line
+from quire.surfaces.cli.mission_look import report, show, spend, written
+from quire.surfaces.cli.mission_picture import Picture, side_by_side, why_of
 from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
     from quire.agents.blueprint import Blueprint
     from quire.agents.replay import Replayed
     from quire.agents.report import Report
-    from quire.agents.story import Story
 
 #: How often the ledger is asked for news.
 GLANCE_SECONDS = 0.1
@@ -42,6 +42,10 @@ def _command(made: click.Command) -> click.Command:
     return made
 
 
+for looks in (show, report, spend):
+    _command(looks)
+
+
 def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
     """The blueprint in this file, with another model for all its agents if one is named."""
     from quire.agents.reading import checked, load
@@ -51,9 +55,18 @@ def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
         return made
     told = made.told()
     changed = {**told["model"], **({"model": model} if model else {}), **({"base_url": base_url} if base_url else {})}
-    for agent in [*told["agents"], told["reducer"], told["corrector"]]:
-        agent.pop("model", None)
+    for part in [*told["agents"], told["reducer"], told["corrector"], told["judge"] or {}]:
+        part.pop("model", None)
     return checked({**told, "model": changed}, Path(path).name, None)
+
+
+def _check_keys(blueprint: Blueprint) -> None:
+    """Before anything starts: whoever works here needs the keys of all models."""
+    from quire.agents.models import without_key
+
+    for agent in (*blueprint.agents, blueprint.reducer):
+        if problem := without_key(blueprint.model_of(agent)):
+            raise InputError(problem)
 
 
 @_command
@@ -130,12 +143,15 @@ def run(
     blueprint = _blueprint(path, model, base_url)
     inputs = values.given(data, fields)
     blueprint.check_inputs(inputs)
+    if not detach:
+        _check_keys(blueprint)
     flow = compiled(blueprint)
     name = record_id or new_id(f"{blueprint.mission}_", length=8)
 
     async def work() -> int:
         async with _deps(session) as deps, session.client(make=True, workflows=[flow], deps=deps) as client:
             await client.start(flow, inputs, id=name)
+            await _say_if_other(session, client, name, blueprint)
             if detach:
                 session.out.acted(f"started {name}", f"quire cancel {name}", record_id=name)
                 return Exit.OK
@@ -144,6 +160,14 @@ def run(
             return await _ended(session, client, record, out)
 
     return session.run(work())
+
+
+async def _say_if_other(session: Session, client: Client, record_id: str, blueprint: Blueprint) -> None:
+    """A mission keeps the blueprint that it started with; whoever changed the file meanwhile should know."""
+    data = parse((await client.get(record_id)).data)
+    if (kept := data.get("hash", blueprint.hash)) != blueprint.hash:
+        told = f"{record_id} goes on with the blueprint it started with, {kept[:12]}; this one is {blueprint.hash[:12]}"
+        session.out.note(told)
 
 
 @asynccontextmanager
@@ -192,12 +216,12 @@ async def _looked(client: Client, record_id: str, picture: Picture) -> None:
 async def _ended(session: Session, client: Client, record: Record, out: str | None) -> int:
     code = ending(record) or Exit.OK
     if record.status is Status.DONE:
-        await _written(session, client, record.record_id, out or f"{_file_name(record.record_id)}.md")
+        await written(session, client, record.record_id, out or f"{_file_name(record.record_id)}.md")
     elif record.status is Status.NEEDS_APPROVAL:
         session.out.say(f"{record.record_id} asks: {record.question}", colour="yellow")
         session.out.say(f"  answer: quire answer {record.record_id} CHOICE; then the same command again")
     else:
-        session.out.say(f"{record.status}: {record.last_error}", colour="red")
+        session.out.say(f"{record.status}: {why_of(record)}", colour="red")
     if session.json:
         session.out.emit({"record_id": record.record_id, "status": record.status, "error": record.last_error})
     return code
@@ -205,148 +229,6 @@ async def _ended(session: Session, client: Client, record: Record, out: str | No
 
 def _file_name(record_id: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in record_id)
-
-
-async def _written(session: Session, client: Client, record_id: str, path: str) -> None:
-    from quire.agents import story as stories
-    from quire.agents.report import markdown
-
-    story = await stories.read(client.ledger, record_id)
-    assert story.report is not None
-    _write(path, markdown(story.report, record_id))
-    session.out.say(f"{record_id}: {story.report.status}; {story.spent.told()}; {pace_of(story)}")
-    session.out.say(f"The result: {path}", bold=True, colour="green")
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path!r} cannot be written: {error}") from error
-
-
-@_command
-@verb("show", example="quire mission show startup-roadmap_4kd0")
-@record_argument
-def show(session: Session, record_id: str) -> None:
-    """Show a mission: its agents and turns, what it asks, what it spent."""
-
-    async def work(client: Client) -> None:
-        from quire.agents import story as stories
-
-        story = await stories.read(client.ledger, record_id)
-        if session.json:
-            session.out.emit(_told(story))
-            return
-        out, record = session.out, story.record
-        out.say(f"{record_id}: {record.status}{f' at {record.step}' if record.step else ''}", bold=True)
-        out.say(f"blueprint {story.hash[:12]}, {story.spent.told()}; {pace_of(story)}")
-        rows = []
-        for name in [*(agent.id for agent in story.blueprint.agents), story.blueprint.reducer.id]:
-            said = story.said.get(name, {})
-            calls = [call for call in story.calls if call.agent == name]
-            failed = [call.error for call in calls if call.error]
-            last = on_one_line(without_mark(said[max(said)]), 60) if said else failed[-1] if failed else ""
-            turns = f"{len(said)}/{story.blueprint.last_turn}" if name != story.blueprint.reducer.id else "result"
-            tries = f" ({len(failed)} failed)" if failed else ""
-            rows.append((name, turns, story.spent_by(name).told() + tries, last))
-        out.table(["agent", "turns", "spent", "last"], rows)
-        for asker, question in story.questions():
-            out.say(f"{asker} asks: {question}", colour="yellow")
-            out.say(f"  quire answer {asker} CHOICE")
-        if record.last_error:
-            out.say(record.last_error, colour="red")
-
-    session.with_client(work)
-
-
-def _told(story: Story) -> dict[str, Any]:
-    from quire.agents.story import pace
-
-    found = pace(story.calls)
-    return {
-        "record_id": story.record.record_id,
-        "status": story.record.status,
-        "step": story.record.step,
-        "blueprint": story.hash,
-        "spent": story.spent.model_dump(),
-        "agents": {
-            agent.id: {"turns": len(story.said.get(agent.id, {})), "spent": story.spent_by(agent.id).model_dump()}
-            for agent in (*story.blueprint.agents, story.blueprint.reducer)
-        },
-        "calls": [
-            {"agent": call.agent, "turn": call.turn, "name": call.name, "began": iso(call.began)}
-            | {"ended": iso(call.ended), "error": call.error or None, "spent": call.spent.model_dump()}
-            for call in story.calls
-        ],
-        "asks": [{"record_id": asker, "question": question} for asker, question in story.questions()],
-        "pace": {**found._asdict(), "speed_up": found.speed_up},
-        "error": story.record.last_error,
-    }
-
-
-@_command
-@verb("report", example="quire mission report startup-roadmap_4kd0 --out roadmap.md")
-@record_argument
-@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write it there instead of showing it.")
-@click.option("--calls", is_flag=True, help="Every call of a model with its times, instead of the result.")
-def report(session: Session, record_id: str, out: str | None, calls: bool) -> None:
-    """The result of a mission as Markdown; with --calls, when each call began and ended."""
-
-    async def work(client: Client) -> None:
-        from quire.agents import story as stories
-        from quire.agents.report import markdown
-
-        story = await stories.read(client.ledger, record_id)
-        if calls:
-            rows = [
-                (
-                    *(call.agent, call.turn or "", iso(call.began), iso(call.ended)),
-                    *(f"{call.ended - call.began:.3f}", call.spent.tokens, call.error),
-                )
-                for call in story.calls
-            ]
-            if session.json:
-                session.out.emit(_told(story))
-                return
-            session.out.table(["agent", "turn", "began", "ended", "seconds", "tokens", "error"], rows)
-            found = stories.pace(story.calls)
-            session.out.say(f"{pace_of(story)}: {found.speed_up:.2f} times as fast as one after the other")
-            session.out.say(f"{found.hop:.3f} s on average from an agent's turn to its next")
-            return
-        if story.report is None:
-            raise NotFound(f"{record_id!r} has no result: it is {story.record.status}; see quire mission show")
-        if out is not None:
-            await _written(session, client, record_id, out)
-        elif session.json:
-            session.out.emit(story.report.model_dump(mode="json"))
-        else:
-            shown(session.out, markdown(story.report, record_id))
-
-    session.with_client(work)
-
-
-@_command
-@verb("spend", example="quire mission spend")
-def spend(session: Session) -> None:
-    """What missions spent, by day."""
-
-    async def work(client: Client) -> None:
-        from quire.agents.story import spent_by_day, total
-
-        found = await spent_by_day(client.ledger)
-        if session.json:
-            for day, missions in found.items():
-                told = {name: spent.model_dump() for name, spent in missions.items()}
-                session.out.emit({"day": day, "missions": told, "all": total(missions.values()).model_dump()})
-            return
-        rows: list[tuple[str, str, str]] = []
-        for day, missions in found.items():
-            rows.append((day, "all", total(missions.values()).told()))
-            rows += [("", name, spent.told()) for name, spent in sorted(missions.items())]
-        session.out.table(["day", "mission", "spent"], rows)
-
-    session.with_client(work)
 
 
 @_command

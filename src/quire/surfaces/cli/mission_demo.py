@@ -114,7 +114,7 @@ class Demo:
         if story.report is None:
             raise QuireError(f"the mission did not end well: {story.record.last_error}; look in {self.folder}")
         path = self.folder / "mars-1.md"
-        path.write_text(markdown(story.report, name), encoding="utf-8")
+        path.write_text(markdown(story.report, name, story.corrections), encoding="utf-8")
         names = [call.name for call in story.calls]
         twice = len(names) - len(set(names))
         by = {worker.worker_id: worker.label for worker in await client.workers()}

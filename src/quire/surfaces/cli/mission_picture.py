@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quire.errors import InputError, NotFound
+from quire.model.record import Record
 from quire.surfaces.cli.output import Output, harmless, on_one_line
 from quire.surfaces.client import Client
 
@@ -17,6 +18,34 @@ def pace_of(story: Story) -> str:
 
     found = pace(story.calls)
     return f"{found.wall:.1f} s for {found.work:.1f} s of model calls, {found.most} at the same time"
+
+
+def why_of(record: Record) -> str:
+    """What went wrong; that it was raised as a ``Fail`` tells nobody anything."""
+    return (record.last_error or "").removeprefix("Fail: ")
+
+
+def last_of(story: Story, agent_id: str) -> str:
+    """What an agent said last; if it said nothing, what went wrong."""
+    from quire.agents.view import told
+
+    if story.report is not None and agent_id == story.blueprint.reducer.id:
+        return without_mark(story.report.text)
+    if said := story.said.get(agent_id):
+        return without_mark(said[max(said)])
+    failed = [call.error for call in story.calls if call.agent == agent_id and call.error]
+    errors = [agent["error"] for agent in told(story)["agents"] if agent["id"] == agent_id]
+    return next((error for error in (*failed[-1:], *errors) if error), "").removeprefix("Fail: ")
+
+
+def show_corrections(out: Output, story: Story) -> None:
+    """Which prompts were corrected, why, and what was put below each."""
+    from quire.agents.corrected import difference
+
+    for one in story.corrections:
+        out.say(f"corrected: {one.told()}", colour="yellow")
+        for line in difference(one.original, f"{one.original}\n\n{one.added}").splitlines()[3:]:
+            out.say(f"  {line}", dim=True)
 
 
 def shown(out: Output, text: str) -> None:

@@ -1,0 +1,161 @@
+"""``quire mission show``, ``report`` and ``spend``: looking at missions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quire.clock import iso
+from quire.errors import InputError, NotFound
+from quire.surfaces.cli.command import Session, record_argument, verb
+from quire.surfaces.cli.mission_picture import last_of, pace_of, show_corrections, shown, why_of
+from quire.surfaces.cli.output import on_one_line
+from quire.surfaces.client import Client
+
+if TYPE_CHECKING:
+    from quire.agents.story import Story
+
+
+async def written(session: Session, client: Client, record_id: str, path: str) -> None:
+    """Write the result of a mission there, and say so."""
+    from quire.agents import story as stories
+    from quire.agents.report import markdown
+
+    story = await stories.read(client.ledger, record_id)
+    assert story.report is not None
+    _write(path, markdown(story.report, record_id, story.corrections))
+    session.out.say(f"{record_id}: {story.report.status}; {story.spent.told()}; {pace_of(story)}")
+    session.out.say(f"The result: {path}", bold=True, colour="green")
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path!r} cannot be written: {error}") from error
+
+
+@verb("show", example="quire mission show startup-roadmap_4kd0")
+@record_argument
+def show(session: Session, record_id: str) -> None:
+    """Show a mission: its agents and turns, what it asks, what it spent."""
+
+    async def work(client: Client) -> None:
+        from quire.agents import story as stories
+
+        story = await stories.read(client.ledger, record_id)
+        if session.json:
+            session.out.emit(_told(story))
+            return
+        out, record = session.out, story.record
+        out.say(f"{record.record_id}: {record.status}{f' at {record.step}' if record.step else ''}", bold=True)
+        out.say(f"blueprint {story.hash[:12]}, {story.spent.told()}; {pace_of(story)}")
+        rows = []
+        for name in [*(agent.id for agent in story.blueprint.agents), story.blueprint.reducer.id]:
+            said = story.said.get(name, {})
+            calls = [call for call in story.calls if call.agent == name]
+            failed = [call.error for call in calls if call.error]
+            last = on_one_line(last_of(story, name), 60)
+            turns = f"{len(said)}/{story.blueprint.last_turn}" if name != story.blueprint.reducer.id else "result"
+            tries = f" ({len(failed)} failed)" if failed else ""
+            rows.append((name, turns, story.spent_by(name).told() + tries, last))
+        out.table(["agent", "turns", "spent", "last"], rows)
+        show_corrections(out, story)
+        for asker, question in story.questions():
+            out.say(f"{asker} asks: {question}", colour="yellow")
+            out.say(f"  quire answer {asker} CHOICE")
+        if record.last_error:
+            out.say(why_of(record), colour="red")
+
+    session.with_client(work)
+
+
+def _told(story: Story) -> dict[str, Any]:
+    from quire.agents.story import pace
+
+    found = pace(story.calls)
+    return {
+        "record_id": story.record.record_id,
+        "status": story.record.status,
+        "step": story.record.step,
+        "blueprint": story.hash,
+        "spent": story.spent.model_dump(),
+        "agents": {
+            agent.id: {"turns": len(story.said.get(agent.id, {})), "spent": story.spent_by(agent.id).model_dump()}
+            for agent in (*story.blueprint.agents, story.blueprint.reducer)
+        },
+        "calls": [
+            {"agent": call.agent, "turn": call.turn, "name": call.name, "began": iso(call.began)}
+            | {"ended": iso(call.ended), "error": call.error or None, "spent": call.spent.model_dump()}
+            for call in story.calls
+        ],
+        "corrections": [one._asdict() for one in story.corrections],
+        "asks": [{"record_id": asker, "question": question} for asker, question in story.questions()],
+        "pace": {**found._asdict(), "speed_up": found.speed_up},
+        "error": story.record.last_error,
+    }
+
+
+@verb("report", example="quire mission report startup-roadmap_4kd0 --out roadmap.md")
+@record_argument
+@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write it there instead of showing it.")
+@click.option("--calls", is_flag=True, help="Every call of a model with its times, instead of the result.")
+def report(session: Session, record_id: str, out: str | None, calls: bool) -> None:
+    """The result of a mission as Markdown; with --calls, when each call began and ended."""
+
+    async def work(client: Client) -> None:
+        from quire.agents import story as stories
+        from quire.agents.report import markdown
+
+        story = await stories.read(client.ledger, record_id)
+        if calls:
+            rows = [
+                (
+                    *(call.agent, call.turn or "", iso(call.began), iso(call.ended)),
+                    *(f"{call.ended - call.began:.3f}", call.spent.tokens, call.error),
+                )
+                for call in story.calls
+            ]
+            if session.json:
+                session.out.emit(_told(story))
+                return
+            session.out.table(["agent", "turn", "began", "ended", "seconds", "tokens", "error"], rows)
+            found = stories.pace(story.calls)
+            faster = f"{found.speed_up:.2f} times as fast as one after the other"
+            session.out.say(f"{pace_of(story)}{f': {faster}' if found.speed_up >= 1 else ''}")
+            session.out.say(f"{found.hop:.3f} s on average from an agent's turn to its next")
+            return
+        if story.report is None:
+            raise NotFound(f"{record_id!r} has no result: it is {story.record.status}; see quire mission show")
+        if out is not None:
+            await written(session, client, record_id, out)
+        elif session.json:
+            session.out.emit(story.report.model_dump(mode="json"))
+        else:
+            shown(session.out, markdown(story.report, record_id, story.corrections))
+
+    session.with_client(work)
+
+
+@verb("spend", example="quire mission spend")
+def spend(session: Session) -> None:
+    """What missions spent, by day."""
+
+    async def work(client: Client) -> None:
+        from quire.agents.story import spent_by_day, total
+
+        found = await spent_by_day(client.ledger)
+        if session.json:
+            for day, missions in found.items():
+                told = {name: spent.model_dump() for name, spent in missions.items()}
+                session.out.emit({"day": day, "missions": told, "all": total(missions.values()).model_dump()})
+            return
+        rows: list[tuple[str, str, str]] = []
+        for day, missions in found.items():
+            rows.append((day, "all", total(missions.values()).told()))
+            rows += [("", name, spent.told()) for name, spent in sorted(missions.items())]
+        session.out.table(["day", "mission", "spent"], rows)
+
+    session.with_client(work)

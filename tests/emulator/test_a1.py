@@ -48,6 +48,15 @@ def names() -> Book:
         ("R2C3", 0, (1, 2, 2, 3)),
         ("Sheet1!R1C1:R2C2", 0, (0, 2, 0, 2)),
         ("ZZZ1", 0, (0, 1, 18277, 18278)),
+        ("R[1]C[1]", 0, (1, 2, 1, 2)),
+        ("R1C1:R[2]C[2]", 0, (0, 3, 0, 3)),
+        ("RC", 0, (0, 1, 0, 1)),
+        ("R1", 0, (0, 1, 17, 18)),
+        ("R[1]", 0, (1, 2, None, None)),
+        ("R1C1:R2", 0, (0, 2, 0, None)),
+        ("R1C1:C2", 0, (0, None, 0, 2)),
+        ("R3C3:R1C1", 0, (0, 3, 0, 3)),
+        ("!A1", 0, (0, 1, 0, 1)),
     ],
 )
 def test_what_a_range_means(names: Book, text: str, sheet: int, sides: tuple[int | None, ...]) -> None:
@@ -57,7 +66,24 @@ def test_what_a_range_means(names: Book, text: str, sheet: int, sides: tuple[int
     assert (rect.top, rect.bottom, rect.left, rect.right) == sides
 
 
-@pytest.mark.parametrize("text", ["Nope!A1", "Sheet1!", "Sheet1!A1:B2:C3", "", "A0", "1A", "'Sheet1", "Sheet1!Nope"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Nope!A1",
+        "Sheet1!",
+        "Sheet1!A1:B2:C3",
+        "",
+        "A0",
+        "1A",
+        "'Sheet1",
+        "Sheet1!Nope",
+        "R0C1",
+        "R2C2:R1C1",
+        "A1:R2C2",
+        " A1",
+        "Sheet1!B",
+    ],
+)
 def test_what_is_no_range_is_refused_with_its_text(names: Book, text: str) -> None:
     with pytest.raises(Invalid) as refused:
         a1.parse(text, names)

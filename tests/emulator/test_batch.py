@@ -104,7 +104,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"insertDimension": {"range": {**ROW, "startIndex": 1000, "endIndex": 1001}}},
-        "insertDimension: range.startIndex must be less than the grid size if inheritFromBefore is false.",
+        "insertDimension: range.startIndex must be less than the grid size (1000) if inheritFromBefore is false.",
     ),
     (
         {

@@ -17,7 +17,11 @@ def test_a_person_sees_the_sheet_types_in_it_and_sees_others_type(book: Book, pa
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     book.put("A1", [["name", "n"], ["a", 1]])
-    book.batch({"addSheet": {"properties": {"sheetId": 5, "title": "other"}}})
+    # A small grid: the page draws all of its cells anew whenever something changes.
+    small = {"rowCount": 12, "columnCount": 6}
+    first = {"sheetId": 0, "gridProperties": small}
+    book.batch({"updateSheetProperties": {"properties": first, "fields": "gridProperties(rowCount,columnCount)"}})
+    book.batch({"addSheet": {"properties": {"sheetId": 5, "title": "other", "gridProperties": small}}})
     rule = {"condition": {"type": "BOOLEAN"}}
     stop = {"sheetId": 5, "startRowIndex": 0, "endRowIndex": 1, "startColumnIndex": 0, "endColumnIndex": 1}
     book.batch({"setDataValidation": {"range": stop, "rule": rule}})

@@ -186,8 +186,8 @@ def test_data_filters_read_write_and_clear(book: Book) -> None:
     row = {"developerMetadataLookup": {"metadataId": 7}}
 
     found = book.api("POST", f"{book.path}/values:batchGetByDataFilter", {"dataFilters": [row, {"a1Range": "A1"}]})
-    assert [item["valueRange"]["range"] for item in found["valueRanges"]] == ["Sheet1!A2:Z2", "Sheet1!A1"]
-    assert found["valueRanges"][0]["valueRange"]["values"] == [["c", "d"]]
+    assert [item["valueRange"]["range"] for item in found["valueRanges"]] == ["Sheet1!A1", "Sheet1!A2:Z2"]
+    assert found["valueRanges"][1]["valueRange"]["values"] == [["c", "d"]]
 
     book.person("insert_rows", at=1)
     done = book.api(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -110,5 +111,18 @@ class Sheets:
             },
             deadline=deadline,
         )
-        found = answer.json.get("valueRanges", [])
-        return [matched.get("valueRange", {}).get("values", []) for matched in found]
+        # Google answers in the order in which the ranges lie, and once for filters that mean the same range.
+        found = {
+            _filter_key(wanted): matched.get("valueRange", {}).get("values", [])
+            for matched in answer.json.get("valueRanges", [])
+            for wanted in matched.get("dataFilters", [])
+        }
+        return [found.get(_filter_key(wanted), []) for wanted in data_filters]
+
+
+def _filter_key(wanted: Mapping[str, Any]) -> str:
+    """A data filter as Google repeats it beside its answer: a sheet id of 0 is left out."""
+    area = wanted.get("gridRange")
+    if area is not None:
+        wanted = {**wanted, "gridRange": {k: v for k, v in area.items() if not (k == "sheetId" and v == 0)}}
+    return json.dumps(wanted, sort_keys=True)

@@ -45,6 +45,9 @@ class Inboxes:
         #: What each tab's rows without an id said at the last look: a row that is being typed is let be.
         self._seen: dict[int, set[str]] = {}
         self._tried: dict[int, str] = {}
+        #: The hidden rows by our last write, and those that were put back as they were found.
+        self._wrote: dict[int, Hidden] = {}
+        self._odd: dict[int, Hidden] = {}
 
     async def look(
         self,
@@ -58,7 +61,8 @@ class Inboxes:
         at_once: bool,
     ) -> Pass:
         """``columns``: how many each tab has; ``at_once``: do not wait for a second look at new rows."""
-        hidden = pure.hidden_rows(grids.get(INBOX_ID, ()))
+        found = pure.hidden_rows(grids.get(INBOX_ID, ()))
+        hidden = {place: self._as_written(place, row) for place, row in found.items()}
         size = max(len(grids.get(INBOX_ID, ())), 1)
         wanted: dict[int, Hidden] = dict(hidden)
         requests: list[Request] = []
@@ -81,7 +85,23 @@ class Inboxes:
             again |= await self._start(inbox, sheet, wanted, hidden)
         self._write_back(inboxes, wanted, changed)
         soon = any(self._seen.values())
-        return Pass([*_hidden(hidden, wanted, size), *requests], again, soon)
+        self._wrote = dict(wanted)
+        return Pass([*_hidden(found, wanted, size), *requests], again, soon)
+
+    def _as_written(self, place: int, row: Hidden) -> Hidden:
+        """A hidden row that somebody changed counts as we wrote it, and is written again."""
+        wrote = self._wrote.get(place)
+        if wrote is None or wrote == row or wrote.record_id != row.record_id:
+            self._odd.pop(place, None)
+            return row
+        if self._odd.get(place) == row:
+            return row  # it was put back, and reads like this all the same
+        self._odd[place] = row
+        return wrote
+
+    def forget(self) -> None:
+        """What was written last is not sure any more."""
+        self._wrote.clear()
 
     # -- ids -----------------------------------------------------------------------------------------------------
 
@@ -168,7 +188,7 @@ class Inboxes:
         if lacks:
             return INCOMPLETE, f"needed, but blank: {', '.join(lacks)}", None
         broken = [field for field, value in given.items() if isinstance(value, str) and value.startswith("#")]
-        broken = [field for field in broken if str(given[field]).rstrip("!?") in _ERRORS]
+        broken = [field for field in broken if str(given[field]).partition(" (")[0].rstrip("!?") in _ERRORS]
         if broken:
             return REFUSED, f"the formula in {', '.join(broken)} has no value", None
         now = await self._client.ledger.now()

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from quire.testing.emulator import r1c1
 from quire.testing.emulator.error import Invalid
 
 MAX_COLUMNS = 18_278
 
 _CELL = re.compile(r"\$?([A-Za-z]{1,3})?\$?([0-9]{1,7})?")
-_R1C1 = re.compile(r"R(\d+)C(\d+)(?::R(\d+)C(\d+))?", re.IGNORECASE)
 _PLAIN_TITLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOOKS_LIKE_CELL = re.compile(r"[A-Za-z]{1,3}[0-9]+|R\d*C\d*|[RrCc]\d*|TRUE|FALSE", re.IGNORECASE)
 
@@ -92,13 +92,16 @@ class Rect:
         if self.top is None and self.bottom is None and self.left is None and self.right is None:
             return ""
         if self.left is None and self.right is None:
+            if self.bottom == (self.top or 0) + 1:
+                return str(self.bottom)
             return f"{(self.top or 0) + 1}:{self.bottom if self.bottom is not None else ''}"
         first = letters(self.left or 0) + ("" if self.top is None else str(self.top + 1))
         last = ("" if self.right is None else letters(self.right - 1)) + (
             "" if self.bottom is None else str(self.bottom)
         )
         one = self.bottom == (self.top or 0) + 1 and self.right == (self.left or 0) + 1
-        return first if one and self.top is not None else f"{first}:{last}"
+        column = self.top is None and self.bottom is None and first == last
+        return first if column or (one and self.top is not None) else f"{first}:{last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,31 +178,46 @@ class Parsed:
 
 
 def cells(text: str, sheet_id: int) -> Rect | None:
-    """Read ``A1``, ``A1:B2``, ``A:B``, ``1:2``, ``A1:B`` or R1C1 notation; nothing if it is none of these."""
-    found = _R1C1.fullmatch(text)
-    if found:
-        r0, c0, r1, c1 = (int(group) if group else None for group in found.groups())
-        assert r0 is not None and c0 is not None  # the pattern has them
-        return _ordered(sheet_id, r0 - 1, c0 - 1, (r1 or r0) - 1, (c1 or c0) - 1)
+    """Read ``A1``, ``A1:B2``, ``A:B``, ``1:2``, ``A1:B``, else R1C1 notation; nothing if it is none of these."""
     parts = text.split(":")
     if len(parts) > 2 or not all(parts):
         return None
-    ends: list[tuple[int | None, int | None]] = []
-    for part in parts:
-        match = _CELL.fullmatch(part)
-        if match is None or not any(match.groups()):
-            return None
-        column = column_index(match.group(1)) if match.group(1) else None
-        row = int(match.group(2)) - 1 if match.group(2) else None
-        if row is not None and row < 0:
-            return None
-        ends.append((row, column))
-    if len(ends) == 1:
-        row, column = ends[0]
-        if row is None or column is None:
-            return None
+    ends = [_end(part) for part in parts]
+    if any(found is None for found in ends) or (len(ends) == 1 and None in (ends[0] or ())):
+        return _by_number(text, sheet_id)
+    (row, column), (last_row, last_column) = (found or (None, None) for found in (ends[0], ends[-1]))
+    if len(ends) == 1 and row is not None and column is not None:
         return Rect(sheet_id, row, row + 1, column, column + 1)
-    return _ordered(sheet_id, *ends[0], *ends[1])
+    return _ordered(sheet_id, row, column, last_row, last_column)
+
+
+def _end(part: str) -> tuple[int | None, int | None] | None:
+    match = _CELL.fullmatch(part)
+    if match is None or not any(match.groups()):
+        return None
+    column = column_index(match.group(1)) if match.group(1) else None
+    row = int(match.group(2)) - 1 if match.group(2) else None
+    return None if row is not None and row < 0 else (row, column)
+
+
+def _by_number(text: str, sheet_id: int) -> Rect | None:
+    found = r1c1.ends(text)
+    if found is None:
+        return None
+    first, last = found
+    if ":" not in text:
+        row, column = first.row, first.column
+        return Rect(sheet_id, row, None if row is None else row + 1, column, None if column is None else column + 1)
+    rows = _spread(first.row, last.row)
+    columns = _spread(first.column, last.column)
+    return Rect(sheet_id, *rows, *columns)
+
+
+def _spread(first: int | None, last: int | None) -> tuple[int | None, int | None]:
+    """The half-open span between two ends, an open end being open."""
+    if last is None or first is None:
+        return first, None if last is None else last + 1
+    return min(first, last), max(first, last) + 1
 
 
 def _ordered(sheet_id: int, r0: int | None, c0: int | None, r1: int | None, c1: int | None) -> Rect | None:
@@ -238,8 +256,13 @@ def split(text: str) -> tuple[str | None, str]:
 def parse(text: str, names: Names) -> Parsed:
     """Read a range against a book's sheets and named ranges."""
     title, rest = split(text)
+    if title == "" and cells(rest, 0) is not None:
+        title = names.title_of(names.first_sheet())
     if title is not None:
         sheet_id = names.sheet_named(title)
+        whole = names.sheet_named(text) if sheet_id is None or not rest else None
+        if whole is not None and "!" in text:
+            return Parsed(Rect(whole))  # a title with an exclamation mark in it
         if sheet_id is None:
             raise Invalid(f"Unable to parse range: {text}")
         if not rest and not text.endswith("!"):

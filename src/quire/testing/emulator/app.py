@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC
 from typing import Any
 
-from quire.testing.emulator import control, drive_api, page, sheets_api, upload
+from quire.testing.emulator import control, drive_api, page, sheets_api, sheets_methods, upload
 from quire.testing.emulator.error import ApiError, not_found
 from quire.testing.emulator.faults import Call, Rule, wait_at
 from quire.testing.emulator.http import Dropped, Request, Response
@@ -73,7 +73,7 @@ class App:
                 frozenset(),
                 lambda call: self.drive.handle(drive_name, drive_parts, request),
             )
-        on_sheets = sheets_api.find(request)
+        on_sheets = sheets_methods.find(request)
         if on_sheets is not None:
             method, sheets_parts = on_sheets
             inside = _inside(request) if method.name == "batchUpdate" else frozenset()

@@ -9,6 +9,7 @@ from typing import Any
 
 from quire.testing.emulator import (
     fieldmask,
+    locales,
     requests_cells,
     requests_dimension,
     requests_metadata,
@@ -16,20 +17,16 @@ from quire.testing.emulator import (
     requests_object,
     requests_range,
     requests_sheet,
+    requests_tidy,
     schema,
 )
 from quire.testing.emulator.book import Book
-from quire.testing.emulator.error import ApiError, Invalid, invalid
+from quire.testing.emulator.error import Invalid, invalid
 from quire.testing.emulator.fieldmask import Mask
+from quire.testing.emulator.filters import check_indexes
+from quire.testing.emulator.locales import Locale
 from quire.testing.emulator.render import Reader
 from quire.testing.emulator.switch import Switches
-
-_PAIRS = (
-    ("startRowIndex", "endRowIndex"),
-    ("startColumnIndex", "endColumnIndex"),
-    ("startIndex", "endIndex"),
-)
-_INDEXES = {name for pair in _PAIRS for name in pair} | {"rowIndex", "columnIndex", "destinationIndex"}
 
 
 def _check_indexes(body: Any) -> None:
@@ -38,12 +35,16 @@ def _check_indexes(body: Any) -> None:
         for item in body:
             _check_indexes(item)
     elif isinstance(body, dict):
-        for name in _INDEXES & body.keys():
-            if isinstance(body[name], int) and body[name] < 0:
+        if "startIndex" in body or "endIndex" in body:
+            start, end = body.get("startIndex", 0), body.get("endIndex", 0)
+            if start < 0 or end < 0:
+                raise Invalid("DimensionRange indexes must be >= 0")
+            if "startIndex" in body and "endIndex" in body and end < start:
+                raise Invalid(f"endIndex[{end}] cannot be before startIndex[{start}]")
+        check_indexes(body)
+        for name in ("rowIndex", "columnIndex", "destinationIndex"):
+            if isinstance(body.get(name), int) and body[name] < 0:
                 raise Invalid(f"{name}[{body[name]}] must be >= 0.")
-        for start, end in _PAIRS:
-            if start in body and end in body and body[start] > body[end]:
-                raise Invalid(f"{end}[{body[end]}] must be >= {start}[{body[start]}].")
         for name, item in body.items():
             if name not in {"rows", "cell"}:
                 _check_indexes(item)
@@ -56,6 +57,7 @@ _HANDLERS: dict[str, Callable[..., dict[str, Any] | None]] = {
     **requests_dimension.HANDLERS,
     **requests_cells.HANDLERS,
     **requests_range.HANDLERS,
+    **requests_tidy.HANDLERS,
     **requests_named.HANDLERS,
     **requests_object.HANDLERS,
     **requests_metadata.HANDLERS,
@@ -83,6 +85,10 @@ class Batch:
         self.raced |= self.racing
         return self.racing
 
+    @property
+    def locale(self) -> Locale:
+        return locales.of(self.book.properties.get("locale", "en_US"))
+
     def reader(self) -> Reader:
         return Reader(self.book, self.now)
 
@@ -107,13 +113,6 @@ class Batch:
         for index, request in enumerate(requests):
             if not request:
                 raise invalid(f"Invalid requests[{index}]: No request set.")
-            if len(request) > 1:
-                _, second, *_ = request
-                text = (
-                    f"Invalid value at 'requests[{index}]' (oneof), oneof field 'kind' is already set. "
-                    f"Cannot set '{second}'"
-                )
-                raise ApiError.bad_request([(f"requests[{index}]", text)])
             ((kind, body),) = request.items()
             handler = _HANDLERS.get(kind)
             if handler is None:

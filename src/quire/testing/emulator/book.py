@@ -15,6 +15,7 @@ from quire.testing.emulator.cell import EMPTY, Cell, Formula
 from quire.testing.emulator.color import default_format, theme
 from quire.testing.emulator.error import Invalid
 from quire.testing.emulator.reference import homed, uses
+from quire.testing.emulator.syntax import spreads
 
 MAX_CELLS = 10_000_000
 
@@ -53,6 +54,8 @@ class Sheet:
         self.extras: dict[str, Any] = {}
         #: Whether a formula was ever put here; a sheet without one need not be searched for them.
         self.formulas = False
+        #: Whether one of them may fill more than its own cell.
+        self.spills = False
         #: The titles that formulas here have named, in lower case; it may name too many, never too few.
         self.mentions: frozenset[str] = frozenset()
         self._own: set[int] = set()
@@ -68,6 +71,7 @@ class Sheet:
         twin.column_properties = dict(self.column_properties)
         twin.extras = dict(self.extras)
         twin.formulas = self.formulas
+        twin.spills = self.spills
         twin.mentions = self.mentions
         twin._own = set()
         return twin
@@ -124,6 +128,7 @@ class Sheet:
             if not uses(value.text).titles <= self.mentions:
                 self.mentions |= uses(value.text).titles
             self.formulas = True
+            self.spills = self.spills or spreads(value.text)
             if value is not cell.value:
                 cell = Cell(value, cell.format, cell.note, cell.extra)
         self.writable(row)[column] = cell

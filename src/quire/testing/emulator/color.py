@@ -51,13 +51,12 @@ def theme() -> dict[str, Any]:
 
 
 def color(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A colour as it is given back: without what is zero, and without alpha, which Sheets does not keep."""
     out: dict[str, Any] = {}
     for name in ("red", "green", "blue"):
         channel = math.floor(min(1.0, max(0.0, float(value.get(name, 0)))) * 255 + 0.5)
         if channel:
             out[name] = single(channel / 255)
-    if "alpha" in value:
-        out["alpha"] = single(float(value["alpha"]))
     return out
 
 
@@ -67,6 +66,8 @@ def paired(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name.endswith("ColorStyle") or name == "colorStyle":
             plain = name[: -len("Style")]
+            if not value:
+                continue  # a style without a colour takes the colour away
             if "themeColor" in value:
                 out[name] = {"themeColor": value["themeColor"]}
                 out[plain] = dict(THEME.get(value["themeColor"], {}))

@@ -113,6 +113,6 @@ def _operand(
 ) -> Value:
     text = str(given.get("userEnteredValue", ""))
     if not text.startswith("="):
-        read = entered(text).value
+        read = entered(text, locale=reader.locale).value
         return read if isinstance(read, (bool, float, str)) else text
     return reader.calculation.formula(reference.copied(text, *shift), (sheet.sheet_id, *place))

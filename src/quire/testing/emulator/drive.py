@@ -18,7 +18,6 @@ from quire.testing.emulator.drive_file import (
     File,
     Revision,
     permission_id,
-    user,
 )
 from quire.testing.emulator.error import ApiError, file_not_found
 from quire.testing.emulator.export import imported
@@ -33,6 +32,9 @@ _SETTABLE = {
     "copyRequiresWriterPermission", "viewersCanCopyContent", "writersCanShare", "viewedByMeTime", "contentRestrictions",
     "shortcutDetails", "indexableText", "inheritedPermissionsDisabled", "downloadRestrictions",
 }  # fmt: skip
+
+#: The folder of each application's own files, which no list shows unless it is asked for that space.
+APP_DATA = "appDataFolder"
 
 _ID_USABLE = {FOLDER, APPS + "drive-sdk"}
 
@@ -60,6 +62,8 @@ class Drive:
     def get(self, file_id: str) -> File:
         if file_id == "root" or file_id == self.root:
             return self._root()
+        if file_id == APP_DATA:
+            return File(APP_DATA, "Application data", FOLDER, [], self.now(), self.now(), self.account)
         found = self.files.get(file_id)
         if found is None:
             raise file_not_found(file_id)
@@ -68,6 +72,19 @@ class Drive:
     def _root(self) -> File:
         epoch = datetime(2020, 1, 1, tzinfo=self.now().tzinfo)
         return File(self.root, "My Drive", FOLDER, [], epoch, epoch, self.account)
+
+    def home(self, file: File) -> str:
+        """The shared drive or the hidden folder in which a file lies, however deep; nothing for My Drive."""
+        seen: set[str] = set()
+        above = list(file.parents)
+        while above:
+            key = above.pop()
+            if key in self.drives or key == APP_DATA:
+                return key
+            if key not in seen and key in self.files:
+                above += self.files[key].parents
+            seen.add(key)
+        return ""
 
     def touched(self, file: File, *, content: bool = True) -> None:
         file.version += 1
@@ -118,6 +135,13 @@ class Drive:
         _check_properties(given)
         file = self._file(file_id, given.get("name") or "Untitled", mime_type, parents)
         file.more = {k: v for k, v in given.items() if k in _SETTABLE and v is not None}
+        if mime_type == SHORTCUT:
+            target_id = str(given.get("shortcutDetails", {}).get("targetId", ""))
+            pointed = self.files.get(target_id)
+            file.more["shortcutDetails"] = {
+                "targetId": target_id,
+                "targetMimeType": pointed.mime_type if pointed else "application/octet-stream",
+            }
         for key, target in (("createdTime", "created"), ("modifiedTime", "modified")):
             if given.get(key):
                 setattr(file, target, datetime.fromisoformat(str(given[key])))
@@ -200,6 +224,9 @@ class Drive:
             file.mime_type = str(given["mimeType"])
         if "trashed" in given:
             file.trashed = bool(given["trashed"])
+            file.more.pop("trashedTime", None)
+            if file.trashed:
+                file.more["trashedTime"] = stamp(self.now())
         for key in _SETTABLE & given.keys():
             if key in {"properties", "appProperties"}:
                 held = {**file.more.get(key, {}), **(given[key] or {})}
@@ -242,94 +269,40 @@ class Drive:
         self.library.remove(file.file_id)
         self.changes.append((len(self.changes) + 1, file.file_id, self.now()))
 
-    def search(self, text: str, order: str = "") -> list[File]:
-        wanted = query.compiled(text.replace("'root' in parents", f"'{self.root}' in parents"))
-        found = [f for f in self.files.values() if wanted.test(f)]
+    def _buried(self) -> set[str]:
+        """The files that are in the trash, themselves or with a folder around them."""
+        gone = {key for key, file in self.files.items() if file.trashed}
+        more = gone
+        while more:
+            more = {key for key, file in self.files.items() if key not in gone and gone.intersection(file.parents)}
+            gone |= more
+        return gone
+
+    def search(self, text: str, order: str = "", *, home: str | None = None) -> list[File]:
+        """Files in the wanted order: of one shared drive or space, or of all but the hidden space."""
+        wanted, buried = query.compiled(text), self._buried()
+        files = (
+            file
+            for file in self.files.values()
+            if file.file_id not in self.drives
+            and (self.home(file) != APP_DATA if home is None else self.home(file) == home)
+        )
+        found = [file for file in files if wanted.test(file, buried, self.account, self.root)]
         if self.name_lag_seconds and wanted.fields & {"name", "title", "fullText"}:
             old = self.now() - timedelta(seconds=self.name_lag_seconds)
             found = [f for f in found if (f.named or f.created) <= old]
         found.sort(key=lambda f: f.modified, reverse=True)
-        for part in reversed([p.strip() for p in order.split(",") if p.strip()]):
-            name, _, way = part.partition(" ")
-            found.sort(key=_order(name), reverse=way == "desc")
+        keys = [part.split() for part in order.split(",") if part.strip()]
+        for at, (name, *way) in enumerate(keys):
+            if way not in ([], ["desc"]):
+                raise ApiError.drive(400, "invalid", "Invalid Value", location="orderBy")
+            _order(name)
+            if name.removesuffix("_natural") in {other[0].removesuffix("_natural") for other in keys[:at]}:
+                text = "The orderBy parameter cannot contain duplicate sort keys."
+                raise ApiError.drive(403, "orderByContainsDuplicateSortKeys", text, location="orderBy")
+        for name, *way in reversed(keys):
+            found.sort(key=_order(name), reverse=way == ["desc"])
         return found
-
-    def permit(self, file: File, given: Mapping[str, Any]) -> dict[str, Any]:
-        kind, role = given.get("type"), given.get("role")
-        if kind not in {"user", "group", "domain", "anyone"}:
-            raise ApiError.drive(
-                400,
-                "required" if not kind else "invalid",
-                "The permission type field is required." if not kind else "Invalid Value",
-                location="permission.type",
-                location_type="other",
-            )
-        if role not in {"owner", "organizer", "fileOrganizer", "writer", "commenter", "reader"}:
-            raise ApiError.drive(
-                400,
-                "required" if not role else "invalid",
-                "The permission role field is required." if not role else "Invalid Value",
-                location="permission.role",
-                location_type="other",
-            )
-        made: dict[str, Any] = {"kind": "drive#permission", "type": kind, "role": role}
-        if kind in {"user", "group"}:
-            email = given.get("emailAddress")
-            if not email or "@" not in email:
-                raise ApiError.drive(
-                    400,
-                    "invalidSharingRequest",
-                    f'Bad Request. User message: "The email address {email or ""} is invalid."',
-                )
-            made |= {
-                "id": permission_id(email),
-                "emailAddress": email,
-                "displayName": email.partition("@")[0],
-                "deleted": False,
-            }
-            if kind == "user":
-                made["pendingOwner"] = bool(given.get("pendingOwner", False))
-        elif kind == "domain":
-            made |= {
-                "id": permission_id(given.get("domain", "")) + "k",
-                "domain": given.get("domain", ""),
-                "displayName": given.get("domain", ""),
-                "allowFileDiscovery": bool(given.get("allowFileDiscovery", False)),
-            }
-        else:
-            discoverable = bool(given.get("allowFileDiscovery", False))
-            made |= {"id": "anyone" if discoverable else "anyoneWithLink", "allowFileDiscovery": discoverable}
-        if given.get("expirationTime"):
-            made["expirationTime"] = given["expirationTime"]
-        file.permissions[made["id"]] = made
-        self.touched(file, content=False)
-        return made
-
-    def permission(self, file: File, key: str) -> dict[str, Any]:
-        found = file.permissions.get(key)
-        if found is None:
-            raise ApiError.drive(404, "notFound", f"Permission not found: {key}.", location="permissionId")
-        return found
-
-    def comment(self, file: File, given: Mapping[str, Any]) -> dict[str, Any]:
-        now = stamp(self.now())
-        key = "AAAA" + secrets.token_urlsafe(8)
-        made = {
-            "kind": "drive#comment",
-            "id": key,
-            "createdTime": now,
-            "modifiedTime": now,
-            "author": {k: v for k, v in user(self.account).items() if k in {"kind", "displayName", "me"}},
-            "deleted": False,
-            "resolved": False,
-            "htmlContent": given.get("content", ""),
-            "content": given.get("content", ""),
-            "replies": [],
-        }
-        made |= {k: given[k] for k in ("anchor", "quotedFileContent") if given.get(k) is not None}
-        file.comments[key] = made
-        self.touched(file, content=False)
-        return made
 
 
 def _order(name: str) -> Callable[[File], Any]:
@@ -347,7 +320,7 @@ def _order(name: str) -> Callable[[File], Any]:
         "sharedWithMeTime": lambda f: f.created,
     }
     if name not in keys:
-        raise ApiError.drive(400, "invalid", f"Invalid value for: {name} is not a valid value", location="orderBy")
+        raise ApiError.drive(400, "invalid", "Invalid Value", location="orderBy")
     return keys[name]
 
 

@@ -6,16 +6,24 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from quire.testing.emulator import fieldmask, schema
+from quire.testing.emulator import (
+    drive_comments,
+    drive_drives,
+    drive_permissions,
+    drive_revisions,
+    drive_v2,
+    fieldmask,
+    schema,
+)
 from quire.testing.emulator.clock import stamp
-from quire.testing.emulator.drive_file import FOLDER, SPREADSHEET, File, file_json, file_json_v2, user
+from quire.testing.emulator.drive import APP_DATA
+from quire.testing.emulator.drive_file import FOLDER, SPREADSHEET, File, file_json, user
 from quire.testing.emulator.error import ApiError
 from quire.testing.emulator.export import FORMATS, exported
 from quire.testing.emulator.http import Request, Response
 from quire.testing.emulator.world import World
 
 _F = r"/drive/v3/files/(?P<file>[^/]+)"
-_V2 = r"/drive/v2/files/(?P<file>[^/]+)"
 
 #: name, verb, path, whether it writes
 ROUTES: tuple[tuple[str, str, str, bool], ...] = (
@@ -57,18 +65,18 @@ ROUTES: tuple[tuple[str, str, str, bool], ...] = (
     ("drives.get", "GET", r"/drive/v3/drives/(?P<drive>[^/]+)", False),
     ("drives.update", "PATCH", r"/drive/v3/drives/(?P<drive>[^/]+)", True),
     ("drives.delete", "DELETE", r"/drive/v3/drives/(?P<drive>[^/]+)", True),
+    ("drives.hide", "POST", r"/drive/v3/drives/(?P<drive>[^/]+)/hide", True),
+    ("drives.unhide", "POST", r"/drive/v3/drives/(?P<drive>[^/]+)/unhide", True),
+    ("teamdrives.list", "GET", r"/drive/v3/teamdrives", False),
+    ("teamdrives.create", "POST", r"/drive/v3/teamdrives", True),
+    ("teamdrives.get", "GET", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", False),
+    ("teamdrives.update", "PATCH", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", True),
+    ("teamdrives.delete", "DELETE", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", True),
     ("about.get", "GET", r"/drive/v3/about", False),
-    ("v2.files.list", "GET", r"/drive/v2/files", False),
-    ("v2.files.insert", "POST", r"/drive/v2/files", True),
-    ("v2.files.get", "GET", _V2, False),
-    ("v2.files.update", "PUT", _V2, True),
-    ("v2.files.patch", "PATCH", _V2, True),
-    ("v2.files.delete", "DELETE", _V2, True),
+    *drive_v2.ROUTES,
 )
 
 _DEFAULT_FILE = fieldmask.parse("kind,id,name,mimeType,driveId,teamDriveId,resourceKey")
-_DEFAULT_PERMISSION = fieldmask.parse("kind,id,type,role,allowFileDiscovery")
-_DEFAULT_REVISION = fieldmask.parse("kind,id,mimeType,modifiedTime")
 
 
 def find(request: Request) -> tuple[str, dict[str, str], bool] | None:
@@ -88,24 +96,27 @@ class DriveApi:
     def handle(self, name: str, parts: dict[str, str], request: Request) -> Response:
         with self.world.lock:
             if name.startswith("v2."):
-                return self._v2(name, parts, request)
+                return drive_v2.handle(self, name, parts, request)
             group = name.partition(".")[0]
             if group == "files":
                 return self._files(name, parts, request)
-            if group == "permissions":
-                return self._permissions(name, self.world.drive.get(parts["file"]), parts, request)
-            if group in {"comments", "replies"}:
-                return self._comments(name, self.world.drive.get(parts["file"]), parts, request)
-            if group == "revisions":
-                return self._revisions(name, self.world.drive.get(parts["file"]), parts, request)
-            if group == "drives":
-                return self._drives(name, parts, request)
+            if group in {"drives", "teamdrives"}:
+                return drive_drives.handle(self, name, parts.get("drive") or "", request)
+            if group in {"permissions", "comments", "replies", "revisions"}:
+                file, key = self.world.drive.get(parts["file"]), parts.get("item") or ""
+                if group == "permissions":
+                    return drive_permissions.handle(self, name, file, key, request)
+                if group == "revisions":
+                    return drive_revisions.handle(self, name, file, key, request)
+                return drive_comments.handle(self, name, file, parts, request)
             return self._rest(name, request)
 
     def answer(self, value: Any, message: str, request: Request, default: fieldmask.Mask | None = None) -> Response:
         """An answer cut to the wanted fields, or to those that Drive gives unasked."""
         text = request.one("fields")
         mask = default or {}
+        if "fields" in request.query and not text.strip():
+            return Response.of({})
         if text:
             try:
                 mask = fieldmask.parse(text)
@@ -117,14 +128,69 @@ class DriveApi:
                         raise _bad_selection("/".join(path[:size]))
         return Response.of(fieldmask.chosen(value, mask))
 
+    def object(self, request: Request) -> dict[str, Any]:
+        given = request.json()
+        if not isinstance(given, dict):
+            raise ApiError.drive(400, "parseError", "Parse Error")
+        return given
+
+    def integer(self, request: Request, name: str, default: int, low: int, high: int) -> int:
+        if name not in request.query:
+            return default
+        text = request.one(name)
+        if not re.fullmatch(r"-?\d+", text):
+            raise ApiError.typed(schema.snake(name), "TYPE_INT32", text)
+        if not low <= int(text) <= high:
+            text = f"Invalid value '{text}'. Values must be within the range: [{low}, {high}]"
+            raise ApiError.drive(400, "invalidParameter", text, location=name)
+        return int(text)
+
+    def page(self, request: Request) -> int:
+        """Where the wanted page of a list begins."""
+        text = request.one("pageToken")
+        number = text.removeprefix("~!!~") or "0"
+        if not number.isdigit():
+            raise ApiError.drive(400, "invalid", "Invalid Value", location="pageToken")
+        return int(number)
+
+    def next_page(self, start: int) -> str:
+        return f"~!!~{start}"
+
+    def needs_fields(self, request: Request) -> None:
+        if not request.one("fields"):
+            text = "The 'fields' parameter is required for this method."
+            raise ApiError.drive(400, "required", text, location="fields")
+
+    def json(self, file: File) -> dict[str, Any]:
+        """The resource of a file, with the shared drive or the space that it lies in."""
+        out, home = file_json(file), self.world.drive.home(file)
+        if home == APP_DATA:
+            out["spaces"] = [APP_DATA]
+        elif home:
+            out |= {"driveId": home, "teamDriveId": home}
+        return out
+
+    def _home(self, request: Request) -> str | None:
+        """Where a list looks: in one shared drive, in the hidden space, or everywhere else."""
+        if request.one("spaces") == APP_DATA:
+            return APP_DATA
+        drive = request.one("driveId") or request.one("teamDriveId")
+        if request.one("corpora") in {"drive", "teamDrive"}:
+            if not drive:
+                text = "The driveId parameter must be specified if and only if corpora is set to drive."
+                raise ApiError.drive(400, "invalid", text, location="driveId")
+            if drive not in self.world.drive.drives:
+                raise ApiError.drive(404, "notFound", f"Shared drive not found: {drive}", location="driveId")
+        return drive or None
+
     def file(self, file: File, request: Request) -> Response:
-        return self.answer(file_json(file), "File", request, _DEFAULT_FILE)
+        return self.answer(self.json(file), "File", request, _DEFAULT_FILE)
 
     def _files(self, name: str, parts: dict[str, str], request: Request) -> Response:
         drive = self.world.drive
         match name:
             case "files.create":
-                made = drive.create(_object(request))
+                made = drive.create(self.object(request))
                 self.world.dirty()
                 return self.file(made, request)
             case "files.list":
@@ -135,19 +201,23 @@ class DriveApi:
                 for held in [f for f in drive.files.values() if f.trashed]:
                     drive.delete(held)
                 return Response(204)
+            case "files.export" if "mimeType" not in request.query:
+                raise ApiError.drive(400, "required", "Required parameter: mimeType", location="mimeType")
             case _:
                 file = drive.get(parts["file"])
         match name:
             case "files.get":
                 if request.one("alt") == "media":
-                    return download(file, request)
+                    return self.download(file, request)
                 return self.file(file, request)
             case "files.update":
-                drive.update(file, _object(request), add=request.one("addParents"), remove=request.one("removeParents"))
+                drive.update(
+                    file, self.object(request), add=request.one("addParents"), remove=request.one("removeParents")
+                )
                 self.world.dirty()
                 return self.file(file, request)
             case "files.copy":
-                made = drive.copy(file, _object(request))
+                made = drive.copy(file, self.object(request))
                 self.world.dirty()
                 return self.file(made, request)
             case "files.delete":
@@ -155,16 +225,12 @@ class DriveApi:
                 self.world.dirty()
                 return Response(204)
             case "files.export":
-                return self._export(file, request)
+                return self.export(file, request)
             case _:
                 return self._watch(request, f"files/{file.file_id}")
 
     def _generate(self, request: Request) -> Response:
-        count = int(request.one("count", "10"))
-        if not 1 <= count <= 1000:
-            raise ApiError.drive(
-                400, "invalid", f"Invalid value '{count}'. Values must be within the range: [1, 1000]", location="count"
-            )
+        count = self.integer(request, "count", 10, 1, 1000)
         made = {
             "kind": "drive#generatedIds",
             "space": request.one("space", "drive"),
@@ -173,190 +239,44 @@ class DriveApi:
         return self.answer(made, "GeneratedIds", request)
 
     def _list(self, request: Request) -> Response:
-        size = int(request.one("pageSize", "100") or 100)
-        if not 1 <= size <= 1000:
-            raise ApiError.drive(
-                400,
-                "invalid",
-                f"Invalid value '{size}'. Values must be within the range: [1, 1000]",
-                location="pageSize",
-            )
-        found = self.world.drive.search(request.one("q"), request.one("orderBy"))
-        start = _token(request)
+        size = self.integer(request, "pageSize", 100, 1, 1000)
+        found = self.world.drive.search(request.one("q"), request.one("orderBy"), home=self._home(request))
+        start = self.page(request)
         out: dict[str, Any] = {"kind": "drive#fileList", "incompleteSearch": False}
         if start + size < len(found):
-            out["nextPageToken"] = f"~!!~{start + size}"
-        out["files"] = [file_json(f) for f in found[start : start + size]]
+            out["nextPageToken"] = self.next_page(start + size)
+        out["files"] = [self.json(f) for f in found[start : start + size]]
         default: fieldmask.Mask = {"kind": {}, "incompleteSearch": {}, "nextPageToken": {}, "files": _DEFAULT_FILE}
         return self.answer(out, "FileList", request, default)
 
-    def _export(self, file: File, request: Request) -> Response:
+    def export(self, file: File, request: Request) -> Response:
         if not file.native or file.mime_type == FOLDER:
-            raise ApiError.drive(
-                403,
-                "fileNotExportable",
-                "Export only supports Docs Editors files.",
-                location="file",
-                location_type="parameter",
-            )
+            raise ApiError.drive(403, "fileNotExportable", "Export only supports Docs Editors files.")
         kind = request.one("mimeType")
-        if not kind:
-            raise ApiError.drive(400, "required", "Required parameter: mimeType", location="mimeType")
-        if file.mime_type != SPREADSHEET or kind not in FORMATS:
+        if file.mime_type != SPREADSHEET or kind.lower() not in FORMATS:
             raise ApiError.drive(400, "badRequest", "The requested conversion is not supported.", location="convertTo")
         book = self.world.library.shelf(file.file_id).current
-        return Response(200, exported(book, kind, self.world.now), {"Content-Type": kind})
+        return Response(200, exported(book, kind.lower(), self.world.now), {"Content-Type": kind})
 
-    def _permissions(self, name: str, file: File, parts: dict[str, str], request: Request) -> Response:
-        drive = self.world.drive
-        match name:
-            case "permissions.create":
-                return self.answer(drive.permit(file, _object(request)), "Permission", request, _DEFAULT_PERMISSION)
-            case "permissions.list":
-                default: fieldmask.Mask = {"kind": {}, "nextPageToken": {}, "permissions": _DEFAULT_PERMISSION}
-                found = {"kind": "drive#permissionList", "permissions": list(file.permissions.values())}
-                return self.answer(found, "PermissionList", request, default)
-        held = drive.permission(file, parts["item"])
-        match name:
-            case "permissions.update":
-                given = _object(request)
-                new = {
-                    **held,
-                    **{k: given[k] for k in ("role", "expirationTime", "pendingOwner") if given.get(k) is not None},
-                }
-                file.permissions[parts["item"]] = new
-                drive.touched(file, content=False)
-                return self.answer(new, "Permission", request, _DEFAULT_PERMISSION)
-            case "permissions.delete":
-                if held.get("role") == "owner":
-                    raise ApiError.drive(
-                        403,
-                        "insufficientFilePermissions",
-                        "The user does not have sufficient permissions for this file.",
-                    )
-                del file.permissions[parts["item"]]
-                drive.touched(file, content=False)
-                return Response(204)
-        return self.answer(held, "Permission", request, _DEFAULT_PERMISSION)
-
-    def _comments(self, name: str, file: File, parts: dict[str, str], request: Request) -> Response:
-        if not name.endswith(".delete"):
-            _needs_fields(request)
-        drive = self.world.drive
-        if name == "comments.create":
-            return self.answer(drive.comment(file, _object(request)), "Comment", request)
-        if name == "comments.list":
-            size, start = int(request.one("pageSize", "20")), _token(request)
-            items = [c for c in reversed(file.comments.values()) if request.flag("includeDeleted") or not c["deleted"]]
-            out: dict[str, Any] = {"kind": "drive#commentList", "comments": items[start : start + size]}
-            if start + size < len(items):
-                out["nextPageToken"] = f"~!!~{start + size}"
-            return self.answer(out, "CommentList", request)
-        held = file.comments.get(parts["item"])
-        if held is None:
-            raise ApiError.drive(404, "notFound", f"Comment not found: {parts['item']}.", location="commentId")
-        match name:
-            case "comments.update":
-                content = str(_object(request).get("content", held["content"]))
-                new = {**held, "content": content, "htmlContent": content, "modifiedTime": stamp(self.world.now())}
-                file.comments[parts["item"]] = new
-                return self.answer(new, "Comment", request)
-            case "comments.delete":
-                del file.comments[parts["item"]]
-                return Response(204)
-            case "replies.create":
-                given = _object(request)
-                now = stamp(self.world.now())
-                reply = {
-                    "kind": "drive#reply",
-                    "id": f"{parts['item']}r{len(held['replies'])}",
-                    "createdTime": now,
-                    "modifiedTime": now,
-                    "author": held["author"],
-                    "deleted": False,
-                    "content": given.get("content", ""),
-                    "htmlContent": given.get("content", ""),
-                }
-                new = {**held, "replies": [*held["replies"], reply], "modifiedTime": now}
-                if given.get("action"):
-                    reply["action"] = given["action"]
-                    new["resolved"] = given["action"] == "resolve"
-                file.comments[parts["item"]] = new
-                return self.answer(reply, "Reply", request)
-            case "replies.get" | "replies.update" | "replies.delete":
-                return self._reply(name, file, held, parts, request)
-            case "replies.list":
-                return self.answer({"kind": "drive#replyList", "replies": held["replies"]}, "ReplyList", request)
-        return self.answer(held, "Comment", request)
-
-    def _reply(
-        self, name: str, file: File, comment: dict[str, Any], parts: dict[str, str], request: Request
-    ) -> Response:
-        found = next((reply for reply in comment["replies"] if reply["id"] == parts["reply"]), None)
-        if found is None:
-            raise ApiError.drive(404, "notFound", f"Reply not found: {parts['reply']}.", location="replyId")
-        rest = [reply for reply in comment["replies"] if reply is not found]
-        if name == "replies.delete":
-            file.comments[parts["item"]] = {**comment, "replies": rest}
-            return Response(204)
-        if name == "replies.update":
-            content = str(_object(request).get("content", found["content"]))
-            new = {**found, "content": content, "htmlContent": content, "modifiedTime": stamp(self.world.now())}
-            replies = [new if reply is found else reply for reply in comment["replies"]]
-            file.comments[parts["item"]] = {**comment, "replies": replies}
-            found = new
-        return self.answer(found, "Reply", request)
-
-    def _revisions(self, name: str, file: File, parts: dict[str, str], request: Request) -> Response:
-        if file.mime_type == FOLDER:
-            raise ApiError.drive(403, "revisionsNotSupported", "The file does not support revisions.")
-        listed: dict[str, dict[str, Any]] = {}
-        for held in file.revisions:
-            listed[held.revision_id] = {
-                "kind": "drive#revision",
-                "id": held.revision_id,
-                "mimeType": held.mime_type,
-                "modifiedTime": stamp(held.at),
-                "keepForever": held.keep_forever,
-                "published": False,
-                "lastModifyingUser": user(file.owner),
-                "originalFilename": file.name,
-                "size": str(len(held.content)),
-            }
-        if file.native:
-            number = (
-                str(self.world.library.shelf(file.file_id).current.version + 1)
-                if file.mime_type == SPREADSHEET
-                else "1"
+    def download(self, file: File, request: Request) -> Response:
+        if file.native or file.content is None:
+            raise ApiError.drive(
+                403,
+                "fileNotDownloadable",
+                "Only files with binary content can be downloaded. Use Export with Docs Editors files.",
+                location="alt",
             )
-            listed[number] = {
-                "kind": "drive#revision",
-                "id": number,
-                "mimeType": file.mime_type,
-                "modifiedTime": stamp(file.modified),
-                "published": False,
-                "lastModifyingUser": user(file.owner),
-            }
-        if name == "revisions.list":
-            default: fieldmask.Mask = {"kind": {}, "nextPageToken": {}, "revisions": _DEFAULT_REVISION}
-            out = {"kind": "drive#revisionList", "revisions": list(listed.values())}
-            return self.answer(out, "RevisionList", request, default)
-        found = listed.get(parts["item"])
-        if found is None:
-            raise ApiError.drive(404, "notFound", f"Revision not found: {parts['item']}.", location="revisionId")
-        if name == "revisions.update":
-            keep = bool(_object(request).get("keepForever", False))
-            for revision in file.revisions:
-                if revision.revision_id == parts["item"]:
-                    revision.keep_forever = keep
-            found = {**found, "keepForever": keep}
-        if name == "revisions.delete":
-            file.revisions = [r for r in file.revisions if r.revision_id != parts["item"]]
-            return Response(204)
-        if request.one("alt") == "media":
-            content = next(r.content for r in file.revisions if r.revision_id == parts["item"])
-            return Response(200, content, {"Content-Type": file.mime_type})
-        return self.answer(found, "Revision", request, _DEFAULT_REVISION)
+        content, headers = file.content, {"Content-Type": file.mime_type}
+        span = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("range", ""))
+        if span and (span.group(1) or span.group(2)) and content:
+            start = int(span.group(1)) if span.group(1) else max(0, len(content) - int(span.group(2)))
+            end = min(int(span.group(2)) if span.group(1) and span.group(2) else len(content) - 1, len(content) - 1)
+            if start > end:
+                return Response(416, b"", {"Content-Range": f"bytes */{len(content)}"})
+            return Response(
+                206, content[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(content)}"}
+            )
+        return Response(200, content, headers)
 
     def _rest(self, name: str, request: Request) -> Response:
         drive = self.world.drive
@@ -371,7 +291,7 @@ class DriveApi:
             case "channels.stop":
                 return Response(204)
             case _:
-                _needs_fields(request)
+                self.needs_fields(request)
                 used = sum(len(f.content or b"") for f in drive.files.values())
                 about = {
                     "kind": "drive#about",
@@ -391,27 +311,6 @@ class DriveApi:
                 }
                 return self.answer(about, "About", request)
 
-    def _drives(self, name: str, parts: dict[str, str], request: Request) -> Response:
-        """Shared drives: a list of names, so that a client that looks for one finds it."""
-        held = self.world.drive.drives
-        if name == "drives.list":
-            return self.answer({"kind": "drive#driveList", "drives": list(held.values())}, "DriveList", request)
-        if name == "drives.create":
-            key = "0A" + self.world.drive.new_id()[:17]
-            held[key] = {"kind": "drive#drive", "id": key, "name": _object(request).get("name", "")}
-            self.world.drive.add_drive(key, held[key]["name"])
-            return self.answer(held[key], "Drive", request)
-        found = held.get(parts["drive"])
-        if found is None:
-            text = f"Shared drive not found: {parts['drive']}"
-            raise ApiError.drive(404, "notFound", text, location="driveId")
-        if name == "drives.delete":
-            del held[parts["drive"]]
-            return Response(204)
-        if name == "drives.update":
-            held[parts["drive"]] = found = {**found, **_object(request)}
-        return self.answer(found, "Drive", request)
-
     def _changes(self, request: Request) -> Response:
         drive = self.world.drive
         token = request.one("pageToken")
@@ -422,7 +321,7 @@ class DriveApi:
                 "Required parameter: pageToken" if not token else "Invalid Value",
                 location="pageToken",
             )
-        size = int(request.one("pageSize", "100") or 100)
+        size = self.integer(request, "pageSize", 100, 1, 1000)
         latest: dict[str, tuple[int, Any]] = {}
         for number, file_id, at in drive.changes[int(token) - 1 :]:
             latest.pop(file_id, None)
@@ -446,13 +345,13 @@ class DriveApi:
                 "fileId": file_id,
             }
             if file is not None:
-                whole = file_json(file)
+                whole = self.json(file)
                 change["file"] = whole if request.one("fields") else fieldmask.chosen(whole, _DEFAULT_FILE)
             out["changes"].append(change)
         return self.answer(out, "ChangeList", request)
 
     def _watch(self, request: Request, resource: str) -> Response:
-        given = _object(request)
+        given = self.object(request)
         if given.get("type") not in {"web_hook", "webhook"}:
             raise ApiError.drive(400, "channelUnknown", f"Unknown channel type: {given.get('type')}")
         made = {
@@ -463,107 +362,6 @@ class DriveApi:
         }
         made |= {k: given[k] for k in ("token", "expiration") if k in given}
         return Response.of(made)
-
-    def _v2(self, name: str, parts: dict[str, str], request: Request) -> Response:
-        drive = self.world.drive
-        if name == "v2.files.list":
-            found = drive.search(request.one("q"))
-            items = [file_json_v2(f, self.base()) for f in found[: int(request.one("maxResults", "100"))]]
-            return self._v2_answer({"kind": "drive#fileList", "etag": '"list"', "items": items}, request)
-        if name == "v2.files.insert":
-            made = drive.create(v3_body(_object(request)))
-            return self.v2_file(made, request)
-        file = drive.get(parts["file"])
-        if name != "v2.files.get":
-            check_match(file, request)
-        match name:
-            case "v2.files.get":
-                if request.one("alt") == "media":
-                    return download(file, request)
-            case "v2.files.delete":
-                drive.delete(file)
-                self.world.dirty()
-                return Response(204)
-            case _:
-                drive.update(
-                    file, v3_body(_object(request)), add=request.one("addParents"), remove=request.one("removeParents")
-                )
-                self.world.dirty()
-        return self.v2_file(file, request)
-
-    def v2_file(self, file: File, request: Request) -> Response:
-        return self._v2_answer(file_json_v2(file, self.base()), request, file.etag)
-
-    def _v2_answer(self, value: Any, request: Request, etag: str = "") -> Response:
-        text = request.one("fields")
-        if text:
-            value = fieldmask.chosen(value, fieldmask.parse(text))
-        return Response.of(value, headers={"ETag": etag} if etag else {})
-
-
-def check_match(file: File, request: Request) -> None:
-    """Refuse a conditional write whose ETag is not the file's."""
-    wanted = request.headers.get("if-match")
-    if wanted is not None and wanted != "*" and file.etag not in [part.strip() for part in wanted.split(",")]:
-        raise ApiError.drive(412, "conditionNotMet", "Precondition Failed", location="If-Match", location_type="header")
-
-
-def v3_body(given: dict[str, Any]) -> dict[str, Any]:
-    """A v2 body in the words of v3."""
-    out = {k: v for k, v in given.items() if k in {"id", "mimeType", "description", "originalFilename"}}
-    if "title" in given:
-        out["name"] = given["title"]
-    if given.get("parents"):
-        out["parents"] = [parent["id"] for parent in given["parents"]]
-    if "trashed" in given.get("labels", {}):
-        out["trashed"] = given["labels"]["trashed"]
-    for held in given.get("properties", []):
-        name = "appProperties" if held.get("visibility") == "PRIVATE" else "properties"
-        out.setdefault(name, {})[held["key"]] = held.get("value")
-    return out
-
-
-def download(file: File, request: Request) -> Response:
-    if file.native or file.content is None:
-        raise ApiError.drive(
-            403,
-            "fileNotDownloadable",
-            "Only files with binary content can be directly downloaded. Use Export with Docs Editors files.",
-            location="alt",
-        )
-    content, headers = file.content, {"Content-Type": file.mime_type}
-    span = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("range", ""))
-    if span and (span.group(1) or span.group(2)) and content:
-        start = int(span.group(1)) if span.group(1) else max(0, len(content) - int(span.group(2)))
-        end = min(int(span.group(2)) if span.group(1) and span.group(2) else len(content) - 1, len(content) - 1)
-        if start > end:
-            return Response(416, b"", {"Content-Range": f"bytes */{len(content)}"})
-        return Response(
-            206, content[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(content)}"}
-        )
-    return Response(200, content, headers)
-
-
-def _object(request: Request) -> dict[str, Any]:
-    given = request.json()
-    if not isinstance(given, dict):
-        raise ApiError.drive(400, "parseError", "Parse Error")
-    return given
-
-
-def _token(request: Request) -> int:
-    text = request.one("pageToken")
-    if not text:
-        return 0
-    number = text.removeprefix("~!!~")
-    if not number.isdigit():
-        raise ApiError.drive(400, "invalid", "Invalid Value", location="pageToken")
-    return int(number)
-
-
-def _needs_fields(request: Request) -> None:
-    if not request.one("fields"):
-        raise ApiError.drive(400, "required", "The 'fields' parameter is required for this method.", location="fields")
 
 
 def _bad_selection(path: str) -> ApiError:

@@ -74,9 +74,27 @@ class File:
                 if p.get("role") in {"owner", "writer"} and "emailAddress" in p
             ],
             "readers": [p["emailAddress"] for p in self.permissions.values() if "emailAddress" in p],
+            "sharedWithMe": False,
+            "viewedByMeTime": stamp(self.modified),
+            "visibility": _visibility(self),
+            "shortcutDetails.targetId": self.more.get("shortcutDetails", {}).get("targetId", ""),
             "fullText": f"{self.name} {self.more.get('description', '')} "
             + ((self.content or b"")[:100_000].decode("utf-8", "ignore") if self.mime_type.startswith("text/") else ""),
         }
+
+
+def _visibility(file: File) -> str:
+    """How a search calls the widest circle that a file is shared with."""
+    kinds = {(p["type"], bool(p.get("allowFileDiscovery"))) for p in file.permissions.values()}
+    for kind, found, word in (
+        ("anyone", True, "anyoneCanFind"),
+        ("anyone", False, "anyoneWithLink"),
+        ("domain", True, "domainCanFind"),
+        ("domain", False, "domainWithLink"),
+    ):
+        if (kind, found) in kinds:
+            return word
+    return "limited"
 
 
 def user(email: str, *, me: bool = True) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,6 +65,14 @@ class ApiError(Exception):
         return cls(status, {"error": error})
 
     @classmethod
+    def typed(cls, field: str, kind: str, value: str) -> ApiError:
+        """A parameter of a Drive call whose value is not of its type."""
+        text = f"Invalid value at '{field}' ({kind}), {json.dumps(value)}"
+        made = cls.bad_request([(field, text)])
+        made.body["error"]["errors"] = [{"message": text, "reason": "invalid"}]
+        return made
+
+    @classmethod
     def bad_request(cls, violations: Sequence[tuple[str, str]]) -> ApiError:
         """A body or parameter that the JSON reader refuses, with a violation per field."""
         listed: list[dict[str, str]] = []
@@ -78,11 +87,10 @@ class ApiError(Exception):
             "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
             "valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
         )
-        made = (
-            cls.drive(401, "authError", "Invalid Credentials", location="Authorization", location_type="header")
-            if drive
-            else cls.sheets(401, text)
-        )
+        made = cls.sheets(401, text)
+        if drive:
+            made = cls.drive(401, "authError", "Invalid Credentials", location="Authorization", location_type="header")
+            made.body["error"]["message"] = text
         made.headers["WWW-Authenticate"] = 'Bearer realm="https://accounts.google.com/", error="invalid_token"'
         return made
 

@@ -1,21 +1,22 @@
-"""Formulas: parse them once, evaluate them when somebody reads the cell.
+"""Formulas, evaluated when somebody reads the cell.
 
-Values are kept per version of the book. A formula that refers to itself, however far round, is ``#REF!``.
+Values are kept per version of the book. A formula that refers to itself, however far round, is ``#REF!``. A result of
+several cells spreads over its neighbours (``spill``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from quire.testing.emulator import reference
+from quire.testing.emulator import array, reference, spill
 from quire.testing.emulator.a1 import Box, Rect
+from quire.testing.emulator.area import Area, Array, Result
 from quire.testing.emulator.book import Book
-from quire.testing.emulator.cell import CellError, Formula, Value
+from quire.testing.emulator.cell import Cell, CellError, Formula, Value
+from quire.testing.emulator.scalar import Failed, compare, fail, power, rank, text_of, to_number
+from quire.testing.emulator.syntax import COMPARISONS, Node, parsed
 
 _UNREADABLE = CellError("#ERROR!", "Formula parse error.")
 _CIRCULAR = CellError(
@@ -23,26 +24,9 @@ _CIRCULAR = CellError(
 )
 _NO_REFERENCE = CellError("#REF!", "Reference does not exist")
 
-_COMPARISONS = {"=", "<>", "<", ">", "<=", ">="}
 _NAMES = {"+": "ADD", "-": "MINUS", "*": "MULTIPLY", "/": "DIVIDE", "^": "POW"}
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
-    """A range of cells, read cell by cell as needed."""
-
-    sheet_id: int
-    box: Box
-
-    @property
-    def single(self) -> bool:
-        return self.box.height == 1 and self.box.width == 1
-
-
-#: Rows of values.
-Array = list[list[Value]]
-Result = Value | Area | Array
-Node = tuple[Any, ...]
 T = TypeVar("T")
 
 
@@ -58,136 +42,6 @@ class _First(Exception):
         self.key = key
 
 
-class Failed(Exception):
-    """Carries an error value out of a calculation."""
-
-    def __init__(self, error: CellError) -> None:
-        super().__init__(error)
-        self.error = error
-
-
-def fail(code: str, text: str = "") -> Failed:
-    return Failed(CellError(code, text))
-
-
-class Parser:
-    """Precedence climbing over the tokens; a node is a tuple whose first item says what it is."""
-
-    def __init__(self, found: list[tuple[str, str]]) -> None:
-        self.tokens = [(kind, text) for kind, text in found if kind != "space"]
-        self.at = 0
-
-    def peek(self) -> str:
-        return self.tokens[self.at][1] if self.at < len(self.tokens) and self.tokens[self.at][0] == "op" else ""
-
-    def take(self, text: str) -> None:
-        if self.peek() != text:
-            raise SyntaxError(text)
-        self.at += 1
-
-    def whole(self) -> Node:
-        node = self.comparison()
-        if self.at != len(self.tokens):
-            raise SyntaxError("rest")
-        return node
-
-    def _left(self, operators: set[str], inner: Callable[[], Node]) -> Node:
-        node = inner()
-        while (operator := self.peek()) in operators:
-            self.at += 1
-            node = ("binary", operator, node, inner())
-        return node
-
-    def comparison(self) -> Node:
-        return self._left(_COMPARISONS, self.concatenation)
-
-    def concatenation(self) -> Node:
-        return self._left({"&"}, self.sum)
-
-    def sum(self) -> Node:
-        return self._left({"+", "-"}, self.product)
-
-    def product(self) -> Node:
-        return self._left({"*", "/"}, self.power)
-
-    def power(self) -> Node:
-        return self._left({"^"}, self.unary)
-
-    def unary(self) -> Node:
-        if (operator := self.peek()) in {"+", "-"}:
-            self.at += 1
-            return ("unary", operator, self.unary())
-        node = self.primary()
-        while self.peek() == "%":
-            self.at += 1
-            node = ("percent", node)
-        return node
-
-    def primary(self) -> Node:
-        if self.at >= len(self.tokens):
-            raise SyntaxError("end")
-        kind, text = self.tokens[self.at]
-        self.at += 1
-        if kind == "number":
-            return ("value", float(text))
-        if kind == "string":
-            return ("value", text[1:-1].replace('""', '"'))
-        if kind in {"error", "deadref"}:
-            return ("value", CellError(text[text.find("#") :], "Reference does not exist" if "REF" in text else ""))
-        if kind == "ref":
-            return ("ref", reference.read(text))
-        if kind == "call":
-            return ("call", text.upper(), self.arguments(), text)
-        if kind == "name":
-            upper = text.upper()
-            return ("value", upper == "TRUE") if upper in {"TRUE", "FALSE"} else ("name", text)
-        if text == "(":
-            node = self.comparison()
-            self.take(")")
-            return node
-        if text == "{":
-            return self.literal()
-        raise SyntaxError(text)
-
-    def arguments(self) -> tuple[Node, ...]:
-        self.take("(")
-        if self.peek() == ")":
-            self.at += 1
-            return ()
-        out: list[Node] = []
-        while True:
-            out.append(("value", None) if self.peek() in {",", ";", ")"} else self.comparison())
-            if self.peek() in {",", ";"}:
-                self.at += 1
-                continue
-            self.take(")")
-            return tuple(out)
-
-    def literal(self) -> Node:
-        rows: list[list[Node]] = [[]]
-        while self.peek() != "}":
-            rows[-1].append(self.comparison())
-            if self.peek() in {",", "\\"}:
-                self.at += 1
-            elif self.peek() == ";":
-                self.at += 1
-                rows.append([])
-        self.take("}")
-        return ("array", rows)
-
-
-@lru_cache(maxsize=262144)
-def parsed(text: str) -> Node | None:
-    """The tree of a formula, or nothing if it cannot be read."""
-    found = reference.tokens(text)
-    if not found:
-        return None
-    try:
-        return Parser(found).whole()
-    except SyntaxError:
-        return None
-
-
 class Calculation:
     """Evaluates the formulas of one version of a book."""
 
@@ -200,13 +54,21 @@ class Calculation:
         #: How far the formula stands below the row for which it was written.
         self.offset = 0
         self.running: set[tuple[int, int, int]] = set()
+        #: Whether ranges are taken whole where one value is meant, as ARRAYFORMULA wants it.
+        self.arrays = False
+        self.spilling = any(sheet.spills for sheet in book.sheets.values())
 
     def value(self, sheet_id: int, row: int, column: int) -> Value:
         """What a cell shows, before its number format."""
         entered = self.book.sheets[sheet_id].get(row, column).value
-        if not isinstance(entered, Formula):
-            return entered
         key = (sheet_id, row, column)
+        if self.spilling and "spills" not in self.book.memo:
+            spill.spread(self)
+        if not isinstance(entered, Formula):
+            if entered is None and self.spilling:
+                spilled: Value = self.book.memo["spills"].get(key)
+                return spilled
+            return entered
         memo = self.book.memo
         if key in memo:
             found: Value = memo[key]
@@ -225,6 +87,9 @@ class Calculation:
             result = self.at(key, entered, lambda: self._formula(entered.text))
         finally:
             self.running.discard(key)
+        if isinstance(result, list):
+            self.book.memo["array", key] = result
+            result = self.scalar(result)
         self.book.memo[key] = result
         return result
 
@@ -259,18 +124,32 @@ class Calculation:
 
     def formula(self, text: str, place: tuple[int, int, int] = (0, 0, 0)) -> Value:
         """The value of a formula that is in no cell."""
-        return self.at(place, Formula(text), lambda: self._formula(text))
+        return self.scalar(self.at(place, Formula(text), lambda: self._formula(text)))
 
-    def _formula(self, text: str) -> Value:
+    def _formula(self, text: str) -> Value | Array:
         node = parsed(text)
         if node is None:
             return _UNREADABLE
+        saved, self.arrays = self.arrays, False
         try:
-            return self.scalar(self.run(node))
+            result = self.run(node)
+            if array.many(result) and node[0] not in {"ref", "name"}:
+                return self.rows(result)
+            return self.scalar(result)
         except Failed as failed:
             return failed.error
-        except (OverflowError, ZeroDivisionError, ValueError) as error:
+        except (ArithmeticError, ValueError) as error:
             return CellError("#NUM!", str(error))
+        finally:
+            self.arrays = saved
+
+    def whole(self, node: Node) -> Result:
+        """The result of a node with ranges taken whole."""
+        saved, self.arrays = self.arrays, True
+        try:
+            return self.run(node)
+        finally:
+            self.arrays = saved
 
     def run(self, node: Node) -> Result:
         match node[0]:
@@ -284,12 +163,12 @@ class Calculation:
             case "binary":
                 return self.binary(node[1], node[2], node[3])
             case "unary":
-                value = self.number(self.run(node[2]))
-                return -value if node[1] == "-" else value
+                sign = -1.0 if node[1] == "-" else 1.0
+                return array.lifted(self, [self.run(node[2])], lambda values: sign * self.number(values[0], "UMINUS"))
             case "percent":
-                return self.number(self.run(node[1])) / 100
+                return array.lifted(self, [self.run(node[1])], lambda values: self.number(values[0]) / 100)
             case "array":
-                return [[self.scalar(self.run(item)) for item in row] for row in node[1]]
+                return array.stacked(self, [[self.run(item) for item in row] for row in node[1]])
             case _:
                 from quire.testing.emulator.function import call
 
@@ -324,14 +203,18 @@ class Calculation:
                 return self.bounded(Rect.of(held["range"]))
         raise fail("#NAME?", f"Unknown range name: '{name.upper()}'.")
 
-    def binary(self, operator: str, left: Node, right: Node) -> Value:
-        a, b = self.scalar(self.run(left)), self.scalar(self.run(right))
+    def binary(self, operator: str, left: Node, right: Node) -> Result:
+        results = [self.run(left), self.run(right)]
+        return array.lifted(self, results, lambda values: self._binary(operator, values[0], values[1]))
+
+    def _binary(self, operator: str, left: Result, right: Result) -> Value:
+        a, b = self.scalar(left), self.scalar(right)
         for value in (a, b):
             if isinstance(value, CellError):
                 raise Failed(value)
         if operator == "&":
             return text_of(a) + text_of(b)
-        if operator in _COMPARISONS:
+        if operator in COMPARISONS:
             order = compare(a, b)
             return {
                 "=": order == 0,
@@ -365,6 +248,8 @@ class Calculation:
                     row = self.row
                 elif box.height == 1 and box.left <= self.column < box.right:
                     column = self.column
+                elif not self.arrays:
+                    raise fail("#VALUE!", "An array value could not be found.")
             return self.value(result.sheet_id, row, column)
         if isinstance(result, list):
             return result[0][0] if result and result[0] else None
@@ -411,7 +296,7 @@ class Calculation:
     def each(self, result: Result) -> Iterator[Value]:
         """The values of a result that exist; empty cells of an area are passed over."""
         if isinstance(result, Area):
-            for row, column, _ in self.book.sheets[result.sheet_id].cells(result.box):
+            for row, column, _ in self.cells(result.sheet_id, result.box):
                 yield self.value(result.sheet_id, row, column)
         elif isinstance(result, list):
             for line in result:
@@ -419,79 +304,37 @@ class Calculation:
         else:
             yield result
 
+    def spread(self, sheet_id: int) -> list[tuple[int, int]]:
+        """The places of a sheet that are filled from formulas elsewhere."""
+        if not self.spilling:
+            return []
+        if "spills" not in self.book.memo:
+            spill.spread(self)
+        found: dict[tuple[int, int, int], Value] = self.book.memo["spills"]
+        return [(row, column) for (home, row, column), value in found.items() if home == sheet_id and value is not None]
 
-def power(base: float, exponent: float) -> float:
-    try:
-        raised = base**exponent
-    except ZeroDivisionError as error:
-        raise fail("#DIV/0!", "Function POW evaluates to an out of bounds number.") from error
-    except OverflowError as error:
-        raise fail("#NUM!", "Function POW evaluates to an out of bounds number.") from error
-    if isinstance(raised, complex):
-        raise fail("#NUM!", "Function POW evaluates to an imaginary number.")
-    return float(raised)
-
-
-def to_number(value: Value, name: str = "ADD", position: int = 1) -> float:
-    if value is None:
-        return 0.0
-    if isinstance(value, CellError):
-        raise Failed(value)
-    if isinstance(value, (bool, int, float)):
-        return float(value)
-    from quire.testing.emulator.parse import entered
-
-    read = entered(value).value
-    if isinstance(read, float):
-        return read
-    raise fail(
-        "#VALUE!",
-        f"Function {name} parameter {position} expects number values. But '{value}' is a text and cannot be coerced "
-        "to a number.",
-    )
+    def cells(self, sheet_id: int, box: Box) -> Iterator[tuple[int, int, Cell]]:
+        """The cells of a box that exist or that a formula elsewhere spreads into, row by row."""
+        sheet = self.book.sheets[sheet_id]
+        if not self.spilling:
+            return sheet.cells(box)
+        if "spills" not in self.book.memo:
+            spill.spread(self)
+        return spill.joined(sheet, box, self.book.memo["spills"])
 
 
-def text_of(value: Value) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, (int, float)):
-        from quire.testing.emulator.numberformat import general
-
-        return general(value)
-    if isinstance(value, CellError):
-        return value.code
-    return value
-
-
-def rank(value: Value) -> int:
-    """Numbers come before texts, texts before booleans, as when sorting."""
-    if value is None:
-        return 4
-    if isinstance(value, bool):
-        return 2
-    if isinstance(value, (int, float)):
-        return 0
-    return 1 if isinstance(value, str) else 3
-
-
-def compare(a: Value, b: Value) -> int:
-    if a is None:
-        a = "" if isinstance(b, str) else False if isinstance(b, bool) else 0.0
-    if b is None:
-        b = "" if isinstance(a, str) else False if isinstance(a, bool) else 0.0
-    ra, rb = rank(a), rank(b)
-    if ra != rb:
-        return -1 if ra < rb else 1
-    if isinstance(a, str) and isinstance(b, str):
-        x, y = a.casefold(), b.casefold()
-        return (x > y) - (x < y)
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-        if math.isclose(a, b, rel_tol=1e-15, abs_tol=0.0):
-            return 0
-        return (a > b) - (a < b)
-    return 0
-
-
-__all__ = ["Area", "Array", "Calculation", "Failed", "Node", "Result", "compare", "fail", "parsed", "rank"]
+__all__ = [
+    "Area",
+    "Array",
+    "Calculation",
+    "Failed",
+    "Node",
+    "Result",
+    "compare",
+    "fail",
+    "parsed",
+    "power",
+    "rank",
+    "text_of",
+    "to_number",
+]

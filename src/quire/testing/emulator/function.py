@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from quire.testing.emulator import function_lookup, function_math, function_text, function_time
+from quire.testing.emulator import (
+    array,
+    function_array,
+    function_lookup,
+    function_math,
+    function_query,
+    function_stats,
+    function_text,
+    function_time,
+)
 from quire.testing.emulator.cell import CellError, Formula, Value
 from quire.testing.emulator.formula import Area, Calculation, Failed, Node, Result, fail
 
@@ -31,9 +41,46 @@ def call(calc: Calculation, name: str, nodes: tuple[Node, ...], typed: str) -> R
             raise fail("#N/A", f"{name} is not evaluated here.")
         raise fail("#NAME?", f"Unknown function: '{typed}'.")
     try:
-        return function(calc, nodes)
+        return _each(calc, name, nodes, function) if calc.arrays else function(calc, nodes)
     except (IndexError, TypeError) as error:
         raise fail("#N/A", f"Wrong number of arguments to {name}.") from error
+
+
+#: Functions that take ranges as they are; all others are called once for each value where arrays are wanted.
+_WHOLE = frozenset(
+    re.findall(
+        r"[\w.]+",
+        """SUM PRODUCT MIN MAX AVERAGE MEDIAN COUNT COUNTA COUNTBLANK COUNTUNIQUE SUMPRODUCT SUMSQ AND OR XOR
+        CONCATENATE JOIN TEXTJOIN ROWS COLUMNS ROW COLUMN INDEX OFFSET INDIRECT ISFORMULA QUERY SUBTOTAL STDEV STDEV.S
+        STDEVP STDEV.P VAR VAR.S VARP VAR.P GEOMEAN MODE PERCENTILE PERCENTILE.INC QUARTILE NPV GCD LCM MAXIFS MINIFS
+        ISREF SPARKLINE NOW TODAY NA PI RAND TRUE FALSE""",
+    )
+) | frozenset(function_array.FUNCTIONS)
+#: Functions that are called once for each value of some of their arguments only.
+_SOME = {
+    "VLOOKUP": (0, 2), "HLOOKUP": (0, 2), "MATCH": (0,), "XMATCH": (0,), "XLOOKUP": (0,), "LOOKUP": (0,),
+    "COUNTIF": (1,), "SUMIF": (1,), "AVERAGEIF": (1,), "COUNTIFS": (1, 3, 5), "SUMIFS": (2, 4, 6),
+    "AVERAGEIFS": (2, 4, 6), "RANK": (0,), "LARGE": (1,), "SMALL": (1,),
+}  # fmt: skip
+
+
+def _each(calc: Calculation, name: str, nodes: tuple[Node, ...], function: Function) -> Result:
+    """Call a function for each value of the arrays among its arguments."""
+    if name in _WHOLE:
+        return function(calc, nodes)
+    places = [at for at in _SOME.get(name, range(len(nodes))) if at < len(nodes)]
+    results = [_attempt(calc, nodes[at], whole=True) for at in places]
+    if not any(array.many(result) for result in results):
+        return function(calc, nodes)
+
+    def work(values: list[Result]) -> Value:
+        given = list(nodes)
+        for at, value in zip(places, values, strict=True):
+            if not isinstance(value, (Area, list)):
+                given[at] = ("value", value)
+        return calc.scalar(function(calc, tuple(given)))
+
+    return array.lifted(calc, results, work)
 
 
 def _if(calc: Calculation, nodes: tuple[Node, ...]) -> Result:
@@ -65,9 +112,11 @@ def _switch(calc: Calculation, nodes: tuple[Node, ...]) -> Result:
     raise fail("#N/A", "No match")
 
 
-def _attempt(calc: Calculation, node: Node) -> Result:
+def _attempt(calc: Calculation, node: Node, *, whole: bool = False) -> Result:
     try:
         result = calc.run(node)
+        if whole and array.many(result):
+            return result
         single = calc.scalar(result)
     except Failed as failed:
         return failed.error
@@ -133,6 +182,37 @@ def _hyperlink(calc: Calculation, nodes: tuple[Node, ...]) -> Result:
     return calc.scalar(calc.run(nodes[-1]))
 
 
+def _type(calc: Calculation, nodes: tuple[Node, ...]) -> Result:
+    result = _attempt(calc, nodes[0], whole=True)
+    if array.many(result):
+        return 64.0
+    value = calc.scalar(result)
+    if isinstance(value, CellError):
+        return 16.0
+    return 4.0 if isinstance(value, bool) else 2.0 if isinstance(value, str) else 1.0
+
+
+def _error_type(calc: Calculation, nodes: tuple[Node, ...]) -> Result:
+    value = calc.scalar(_attempt(calc, nodes[0]))
+    order = ["#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#ERROR!"]
+    if not isinstance(value, CellError) or value.code not in order:
+        raise fail("#N/A", "")
+    return float(order.index(value.code) + 1)
+
+
+def _is_date(calc: Calculation, nodes: tuple[Node, ...]) -> Result:
+    from quire.testing.emulator.numberformat import is_date
+    from quire.testing.emulator.parse import entered
+
+    result = _attempt(calc, nodes[0])
+    if isinstance(result, Area):
+        form = calc.book.sheets[result.sheet_id].get(result.box.top, result.box.left).format or {}
+        if is_date(form.get("numberFormat")):
+            return True
+    value = calc.scalar(result)
+    return isinstance(value, str) and is_date(entered(value).number_format)
+
+
 FUNCTIONS: dict[str, Function] = {
     "IF": _if,
     "IFS": _ifs,
@@ -159,8 +239,16 @@ FUNCTIONS: dict[str, Function] = {
     "HYPERLINK": _hyperlink,
     "IMAGE": lambda calc, nodes: None,
     "SPARKLINE": lambda calc, nodes: None,
-    "ARRAYFORMULA": lambda calc, nodes: calc.run(nodes[0]),
+    "TYPE": _type,
+    "ERROR.TYPE": _error_type,
+    "ISREF": lambda calc, nodes: isinstance(calc.run(nodes[0]), Area),
+    "ISDATE": _is_date,
+    "ISEMAIL": _is(lambda v: isinstance(v, str) and re.fullmatch(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}", v) is not None),
+    "ISURL": _is(lambda v: isinstance(v, str) and re.match(r"(https?://|ftp://|www\.)\S+\.\S+", v) is not None),
     **function_math.FUNCTIONS,
+    **function_stats.FUNCTIONS,
+    **function_array.FUNCTIONS,
+    **function_query.FUNCTIONS,
     **function_text.FUNCTIONS,
     **function_time.FUNCTIONS,
     **function_lookup.FUNCTIONS,

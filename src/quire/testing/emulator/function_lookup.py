@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from quire.testing.emulator.a1 import Box, Rect, cells, letters, split
+from quire.testing.emulator.a1 import MAX_COLUMNS, Box, Rect, cells, letters, split
 from quire.testing.emulator.cell import CellError, Value
-from quire.testing.emulator.formula import Area, Array, Calculation, Failed, Node, Result, compare, fail, rank, text_of
+from quire.testing.emulator.formula import Area, Calculation, Failed, Node, Result, compare, fail, rank, text_of
 
 Nodes = tuple[Node, ...]
 
 
-def _key(value: Value) -> Any:
+def key_of(value: Value) -> Any:
     if isinstance(value, str):
         return ("s", value.casefold())
     if isinstance(value, bool):
@@ -37,13 +37,13 @@ def _exact(calc: Calculation, values: Result, wanted: Value, *, last: bool = Fal
         if index is None:
             index = {}
             column = values.box.width == 1
-            for row, col, _ in calc.book.sheets[values.sheet_id].cells(values.box):
-                key = _key(calc.value(values.sheet_id, row, col))
+            for row, col, _ in calc.cells(values.sheet_id, values.box):
+                key = key_of(calc.value(values.sheet_id, row, col))
                 at = row - values.box.top if column else col - values.box.left
                 if key is not None and (last or key not in index):
                     index[key] = at
             calc.book.memo[memo_key] = index
-        found: int | None = index.get(_key(wanted))
+        found: int | None = index.get(key_of(wanted))
         return found
     flat = [value for row in calc.rows(values) for value in row]
     order = range(len(flat) - 1, -1, -1) if last else range(len(flat))
@@ -52,7 +52,7 @@ def _exact(calc: Calculation, values: Result, wanted: Value, *, last: bool = Fal
         if pattern is not None:
             if isinstance(value, str) and pattern.fullmatch(value):
                 return at
-        elif value is not None and _key(value) == _key(wanted):
+        elif value is not None and key_of(value) == key_of(wanted):
             return at
     return None
 
@@ -148,7 +148,7 @@ def _match(calc: Calculation, nodes: Nodes) -> Result:
 
 
 def _index(calc: Calculation, nodes: Nodes) -> Result:
-    values = calc.run(nodes[0])
+    values = calc.whole(nodes[0])
     height, width = _size(calc, values)
     row = int(calc.number(calc.run(nodes[1]))) if len(nodes) > 1 else 0
     column = int(calc.number(calc.run(nodes[2]))) if len(nodes) > 2 else 0
@@ -194,39 +194,36 @@ def _place(calc: Calculation, nodes: Nodes, *, row: bool) -> Result:
     area = calc.run(nodes[0])
     if not isinstance(area, Area):
         raise fail("#N/A", "Argument must be a range.")
+    if calc.arrays and not area.single:
+        if row:
+            return [[float(at + 1)] for at in range(area.box.top, area.box.bottom)]
+        return [[float(at + 1) for at in range(area.box.left, area.box.right)]]
     return float((area.box.top if row else area.box.left) + 1)
 
 
 def _address(calc: Calculation, nodes: Nodes) -> Result:
     row, column = int(calc.number(calc.run(nodes[0]))), int(calc.number(calc.run(nodes[1])))
     mode = int(calc.number(calc.run(nodes[2]))) if len(nodes) > 2 else 1
+    if row < 1 or not 1 <= column <= MAX_COLUMNS:
+        raise fail("#VALUE!", "Function ADDRESS has a row or column that is out of range.")
     return f"{'$' if mode in (1, 3) else ''}{letters(column - 1)}{'$' if mode in (1, 2) else ''}{row}"
 
 
-def _unique(calc: Calculation, nodes: Nodes) -> Result:
-    seen, out = set(), []
-    for row in calc.rows(calc.run(nodes[0])):
-        key = tuple(_key(value) for value in row)
-        if key not in seen:
-            seen.add(key)
-            out.append(row)
-    return out
+def _xmatch(calc: Calculation, nodes: Nodes) -> Result:
+    wanted, values = calc.scalar(calc.run(nodes[0])), calc.run(nodes[1])
+    at = _exact(calc, values, wanted, last=len(nodes) > 3 and calc.number(calc.run(nodes[3])) < 0)
+    if at is None:
+        raise fail("#N/A", f"Did not find value '{text_of(wanted)}' in XMATCH evaluation.")
+    return float(at + 1)
 
 
-def _transpose(calc: Calculation, nodes: Nodes) -> Result:
-    return [list(column) for column in zip(*calc.rows(calc.run(nodes[0])), strict=True)]
-
-
-def _filter(calc: Calculation, nodes: Nodes) -> Result:
-    rows = calc.rows(calc.run(nodes[0]))
-    out: Array = []
-    tests = [[value for row in calc.rows(calc.run(node)) for value in row] for node in nodes[1:]]
-    for at, row in enumerate(rows):
-        if all(test[at] not in (None, False, 0.0) for test in tests):
-            out.append(row)
-    if not out:
-        raise fail("#N/A", "No matches are found in FILTER evaluation.")
-    return out
+def _lookup(calc: Calculation, nodes: Nodes) -> Result:
+    wanted, values = calc.scalar(calc.run(nodes[0])), calc.run(nodes[1])
+    at = _near(calc, values, wanted)
+    if at is None:
+        raise fail("#N/A", f"Did not find value '{text_of(wanted)}' in LOOKUP evaluation.")
+    results = calc.run(nodes[2]) if len(nodes) > 2 else values
+    return [value for row in calc.rows(results) for value in row][at]
 
 
 FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
@@ -242,7 +239,6 @@ FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "ROWS": lambda calc, nodes: float(_size(calc, calc.run(nodes[0]))[0]),
     "COLUMNS": lambda calc, nodes: float(_size(calc, calc.run(nodes[0]))[1]),
     "ADDRESS": _address,
-    "UNIQUE": _unique,
-    "TRANSPOSE": _transpose,
-    "FILTER": _filter,
+    "XMATCH": _xmatch,
+    "LOOKUP": _lookup,
 }

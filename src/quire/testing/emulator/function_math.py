@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Callable, Iterator
-from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, ROUND_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, ROUND_UP, Context, Decimal
 from statistics import median
 from typing import Any
 
@@ -25,6 +26,9 @@ from quire.testing.emulator.formula import (
 from quire.testing.emulator.parse import entered
 
 Nodes = tuple[Node, ...]
+
+#: Room for the largest number that a cell can hold.
+_WIDE = Context(prec=700)
 
 
 def numbers(calc: Calculation, nodes: Nodes) -> Iterator[float]:
@@ -55,7 +59,9 @@ def _rounded(mode: str) -> Callable[[Calculation, Nodes], Result]:
     def called(calc: Calculation, nodes: Nodes) -> Result:
         value = calc.number(calc.run(nodes[0]))
         places = int(calc.number(calc.run(nodes[1]))) if len(nodes) > 1 else 0
-        return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), mode))
+        if not -400 < places < 400:
+            return value if places > 0 else 0.0
+        return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-places), mode, _WIDE))
 
     return called
 
@@ -66,7 +72,8 @@ def _multiple(mode: str) -> Callable[[Calculation, Nodes], Result]:
         step = calc.number(calc.run(nodes[1])) if len(nodes) > 1 else 1.0
         if step == 0:
             return 0.0
-        return float((Decimal(repr(value)) / Decimal(repr(step))).quantize(Decimal(1), mode) * Decimal(repr(step)))
+        times = (Decimal(repr(value)) / Decimal(repr(step))).quantize(Decimal(1), mode, _WIDE)
+        return float(times * Decimal(repr(step)))
 
     return called
 
@@ -169,8 +176,8 @@ def _same(value: Value, wanted: Value) -> bool:
     return compare(value, wanted) == 0
 
 
-def _flat(calc: Calculation, node: Node) -> list[Value]:
-    return [value for row in calc.rows(calc.run(node)) for value in row]
+def _flat(calc: Calculation, node: Node, *, whole: bool = False) -> list[Value]:
+    return [value for row in calc.rows(calc.whole(node) if whole else calc.run(node)) for value in row]
 
 
 def _chosen(calc: Calculation, pairs: Nodes) -> list[bool]:
@@ -182,7 +189,7 @@ def _chosen(calc: Calculation, pairs: Nodes) -> list[bool]:
     return chosen or []
 
 
-def _picked(calc: Calculation, nodes: Nodes, *, many: bool) -> list[float]:
+def picked(calc: Calculation, nodes: Nodes, *, many: bool) -> list[float]:
     if many:
         chosen, values = _chosen(calc, nodes[1:]), _flat(calc, nodes[0])
     else:
@@ -198,8 +205,34 @@ def _mean(found: list[float]) -> float:
 
 
 def _sumproduct(calc: Calculation, nodes: Nodes) -> Result:
-    columns = [[to_number(v) if isinstance(v, (bool, float)) else 0.0 for v in _flat(calc, node)] for node in nodes]
+    columns = [
+        [to_number(v) if isinstance(v, (bool, float)) else 0.0 for v in _flat(calc, node, whole=True)] for node in nodes
+    ]
     return float(sum(math.prod(items) for items in zip(*columns, strict=True)))
+
+
+def _combinations(calc: Calculation, nodes: Nodes) -> Result:
+    of, chosen = int(calc.number(calc.run(nodes[0]))), int(calc.number(calc.run(nodes[1])))
+    if not 0 <= chosen <= of <= 1_000:
+        raise fail("#NUM!", f"Function COMBIN cannot choose {chosen} of {of}.")
+    return float(math.comb(of, chosen))
+
+
+def _compared(calc: Calculation, nodes: Nodes) -> int:
+    a, b = calc.scalar(calc.run(nodes[0])), calc.scalar(calc.run(nodes[1]))
+    for value in (a, b):
+        if isinstance(value, CellError):
+            raise Failed(value)
+    return compare(a, b)
+
+
+def _subtotal(calc: Calculation, nodes: Nodes) -> Result:
+    kind = int(calc.number(calc.run(nodes[0]))) % 100
+    names = {1: "AVERAGE", 2: "COUNT", 3: "COUNTA", 4: "MAX", 5: "MIN", 6: "PRODUCT", 9: "SUM"}
+    if kind not in names:
+        raise fail("#VALUE!", f"Function SUBTOTAL parameter 1 value is {kind}. It is not a valid function code.")
+    result: Result = FUNCTIONS[names[kind]](calc, nodes[1:])
+    return result
 
 
 FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
@@ -215,10 +248,10 @@ FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "COUNTIF": lambda calc, nodes: float(sum(_chosen(calc, nodes))),
     "COUNTIFS": lambda calc, nodes: float(sum(_chosen(calc, nodes))),
     "COUNTUNIQUE": lambda calc, nodes: float(len({v for n in nodes for v in calc.each(calc.run(n)) if v is not None})),
-    "SUMIF": lambda calc, nodes: float(sum(_picked(calc, nodes, many=False))),
-    "SUMIFS": lambda calc, nodes: float(sum(_picked(calc, nodes, many=True))),
-    "AVERAGEIF": lambda calc, nodes: _mean(_picked(calc, nodes, many=False)),
-    "AVERAGEIFS": lambda calc, nodes: _mean(_picked(calc, nodes, many=True)),
+    "SUMIF": lambda calc, nodes: float(sum(picked(calc, nodes, many=False))),
+    "SUMIFS": lambda calc, nodes: float(sum(picked(calc, nodes, many=True))),
+    "AVERAGEIF": lambda calc, nodes: _mean(picked(calc, nodes, many=False)),
+    "AVERAGEIFS": lambda calc, nodes: _mean(picked(calc, nodes, many=True)),
     "SUMPRODUCT": _sumproduct,
     "ROUND": _rounded(ROUND_HALF_UP),
     "ROUNDUP": _rounded(ROUND_UP),
@@ -249,6 +282,35 @@ FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "MULTIPLY": lambda calc, nodes: calc.number(calc.run(nodes[0])) * calc.number(calc.run(nodes[1])),
     "POWER": lambda calc, nodes: power(calc.number(calc.run(nodes[0])), calc.number(calc.run(nodes[1]))),
     "POW": lambda calc, nodes: power(calc.number(calc.run(nodes[0])), calc.number(calc.run(nodes[1]))),
+    "SUBTOTAL": _subtotal,
+    "RADIANS": _one(math.radians),
+    "DEGREES": _one(math.degrees),
+    "ASIN": _one(math.asin),
+    "ACOS": _one(math.acos),
+    "ATAN": _one(math.atan),
+    "SINH": _one(math.sinh),
+    "COSH": _one(math.cosh),
+    "TANH": _one(math.tanh),
+    "ATAN2": lambda calc, nodes: math.atan2(calc.number(calc.run(nodes[1])), calc.number(calc.run(nodes[0]))),
+    "FACT": _one(lambda x: math.gamma(math.floor(x) + 1)),
+    "COMBIN": _combinations,
+    "GCD": lambda calc, nodes: float(math.gcd(*(int(x) for x in numbers(calc, nodes)))),
+    "LCM": lambda calc, nodes: float(math.lcm(*(int(x) for x in numbers(calc, nodes)))),
+    "EVEN": _one(lambda x: math.copysign(math.ceil(abs(x) / 2) * 2, x)),
+    "ODD": _one(lambda x: math.copysign(max(0, math.ceil((abs(x) - 1) / 2)) * 2 + 1, x)),
+    "UMINUS": _one(lambda x: -x),
+    "UPLUS": _one(lambda x: x),
+    "UNARY_PERCENT": _one(lambda x: x / 100),
+    "EQ": lambda calc, nodes: _compared(calc, nodes) == 0,
+    "NE": lambda calc, nodes: _compared(calc, nodes) != 0,
+    "LT": lambda calc, nodes: _compared(calc, nodes) < 0,
+    "LTE": lambda calc, nodes: _compared(calc, nodes) <= 0,
+    "GT": lambda calc, nodes: _compared(calc, nodes) > 0,
+    "GTE": lambda calc, nodes: _compared(calc, nodes) >= 0,
+    "RAND": lambda calc, nodes: random.random(),
+    "RANDBETWEEN": lambda calc, nodes: float(
+        random.randint(int(calc.number(calc.run(nodes[0]))), int(calc.number(calc.run(nodes[1]))))
+    ),
     "ISEVEN": lambda calc, nodes: int(calc.number(calc.run(nodes[0]))) % 2 == 0,
     "ISODD": lambda calc, nodes: int(calc.number(calc.run(nodes[0]))) % 2 == 1,
 }

@@ -134,6 +134,44 @@ def _regexreplace(calc: Calculation, nodes: Nodes) -> Result:
     return _regex(calc, nodes).sub(re.sub(r"\$(\d)", r"\\\1", _text(calc, nodes, 2)), _text(calc, nodes, 0))
 
 
+def _repeated(calc: Calculation, nodes: Nodes) -> Result:
+    text, times = _text(calc, nodes, 0), _int(calc, nodes, 1, 0)
+    if len(text) * times > 50_000:
+        raise fail("#VALUE!", "Text result of REPT is longer than the limit of 32000 characters.")
+    return text * times
+
+
+def _money(calc: Calculation, nodes: Nodes) -> Result:
+    value, places = calc.number(calc.run(nodes[0])), min(30, max(0, _int(calc, nodes, 1, 2)))
+    return shown(value, {"pattern": '"$"#,##0' + ("." + "0" * places if places else "")})
+
+
+def _fixed(calc: Calculation, nodes: Nodes) -> Result:
+    value, places = calc.number(calc.run(nodes[0])), min(30, max(0, _int(calc, nodes, 1, 2)))
+    plain = len(nodes) > 2 and calc.truth(calc.run(nodes[2]))
+    return shown(value, {"pattern": ("0" if plain else "#,##0") + ("." + "0" * places if places else "")})
+
+
+def _based(digits: int) -> Callable[[Calculation, Nodes], Result]:
+    def called(calc: Calculation, nodes: Nodes) -> Result:
+        value = int(calc.number(calc.run(nodes[0])))
+        text = format(value, {2: "b", 8: "o", 16: "X"}[digits])
+        return text.rjust(min(10, _int(calc, nodes, 1, 0)), "0")
+
+    return called
+
+
+def _unbased(digits: int) -> Callable[[Calculation, Nodes], Result]:
+    def called(calc: Calculation, nodes: Nodes) -> Result:
+        text = _text(calc, nodes, 0)
+        try:
+            return float(int(text, digits))
+        except ValueError as error:
+            raise fail("#NUM!", f"'{text}' is not a number in base {digits}.") from error
+
+    return called
+
+
 FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "CONCATENATE": lambda calc, nodes: "".join(_all(calc, nodes)),
     "CONCAT": lambda calc, nodes: "".join(_all(calc, nodes)),
@@ -151,7 +189,7 @@ FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "SEARCH": lambda calc, nodes: _find(calc, nodes, fold=True),
     "SUBSTITUTE": _substitute,
     "REPLACE": _replace,
-    "REPT": lambda calc, nodes: _text(calc, nodes, 0) * _int(calc, nodes, 1, 0),
+    "REPT": _repeated,
     "EXACT": lambda calc, nodes: _text(calc, nodes, 0) == _text(calc, nodes, 1),
     "VALUE": _value,
     "TEXT": _format,
@@ -161,6 +199,15 @@ FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "CHAR": lambda calc, nodes: chr(_int(calc, nodes, 0, 0)),
     "UNICHAR": lambda calc, nodes: chr(_int(calc, nodes, 0, 0)),
     "CODE": lambda calc, nodes: float(ord(_text(calc, nodes, 0)[0])),
+    "UNICODE": lambda calc, nodes: float(ord(_text(calc, nodes, 0)[0])),
+    "DOLLAR": _money,
+    "FIXED": _fixed,
+    "DEC2BIN": _based(2),
+    "DEC2OCT": _based(8),
+    "DEC2HEX": _based(16),
+    "BIN2DEC": _unbased(2),
+    "OCT2DEC": _unbased(8),
+    "HEX2DEC": _unbased(16),
     "SPLIT": _split,
     "REGEXMATCH": lambda calc, nodes: _regex(calc, nodes).search(_text(calc, nodes, 0)) is not None,
     "REGEXEXTRACT": _extract,

@@ -61,6 +61,69 @@ def _read(calc: Calculation, nodes: Nodes, *, whole: bool) -> Result:
     return float(int(value)) if whole else value % 1
 
 
+def _datedif(calc: Calculation, nodes: Nodes) -> Result:
+    start, end = _moment(calc, nodes, 0), _moment(calc, nodes, 1)
+    unit = calc.text(calc.run(nodes[2])).upper()
+    if end < start:
+        raise fail("#NUM!", "Function DATEDIF parameter 1 should be on or before parameter 2.")
+    months = (end.year - start.year) * 12 + end.month - start.month - (end.day < start.day)
+    match unit:
+        case "D":
+            return float((end - start).days)
+        case "M":
+            return float(months)
+        case "Y":
+            return float(months // 12)
+        case "YM":
+            return float(months % 12)
+        case "MD":
+            return float((end - _months(start, months)).days)
+        case "YD":
+            return float((end - _months(start, months // 12 * 12)).days)
+    raise fail("#NUM!", f"Function DATEDIF parameter 3 value is {unit}. It is not a unit.")
+
+
+#: More days than any calendar here counts.
+_FAR = 1_000_000
+
+
+def _free_days(calc: Calculation, nodes: Nodes, at: int) -> set[float]:
+    if at >= len(nodes):
+        return set()
+    return {float(int(v)) for row in calc.rows(calc.run(nodes[at])) for v in row if isinstance(v, float)}
+
+
+def _networkdays(calc: Calculation, nodes: Nodes) -> Result:
+    start, end = int(calc.number(calc.run(nodes[0]))), int(calc.number(calc.run(nodes[1])))
+    free = _free_days(calc, nodes, 2)
+    sign = 1 if start <= end else -1
+    low, high = min(start, end), max(start, end)
+    if high - low > _FAR:
+        raise fail("#NUM!", "Function NETWORKDAYS has a date that is out of range.")
+    return float(
+        sign * sum(1 for day in range(low, high + 1) if from_serial(day).weekday() < 5 and float(day) not in free)
+    )
+
+
+def _workday(calc: Calculation, nodes: Nodes) -> Result:
+    day, left = int(calc.number(calc.run(nodes[0]))), int(calc.number(calc.run(nodes[1])))
+    free, step = _free_days(calc, nodes, 2), 1 if left > 0 else -1
+    if abs(left) > _FAR or abs(day) > _FAR:
+        raise fail("#NUM!", "Function WORKDAY has a date that is out of range.")
+    while left:
+        day += step
+        if from_serial(day).weekday() < 5 and float(day) not in free:
+            left -= step
+    return float(day)
+
+
+def _weeknum(calc: Calculation, nodes: Nodes) -> Result:
+    moment, kind = _moment(calc, nodes), _int(calc, nodes, 1, 1)
+    first = moment.replace(month=1, day=1)
+    lead = first.isoweekday() % 7 if kind == 1 else first.weekday()
+    return float(((moment - first).days + lead) // 7 + 1)
+
+
 FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "TODAY": lambda calc, nodes: float(int(to_serial(calc.now()))),
     "NOW": lambda calc, nodes: to_serial(calc.now()),
@@ -79,6 +142,14 @@ FUNCTIONS: dict[str, Callable[[Calculation, Nodes], Any]] = {
     "TIMEVALUE": lambda calc, nodes: _read(calc, nodes, whole=False),
     "DAYS": lambda calc, nodes: float(int(calc.number(calc.run(nodes[0])) - calc.number(calc.run(nodes[1])))),
     "TO_DATE": lambda calc, nodes: calc.number(calc.run(nodes[0])),
+    "TO_PERCENT": lambda calc, nodes: calc.number(calc.run(nodes[0])),
+    "TO_DOLLARS": lambda calc, nodes: calc.number(calc.run(nodes[0])),
+    "TO_PURE_NUMBER": lambda calc, nodes: calc.number(calc.run(nodes[0])),
+    "DATEDIF": _datedif,
+    "NETWORKDAYS": _networkdays,
+    "WORKDAY": _workday,
+    "WEEKNUM": _weeknum,
+    "ISOWEEKNUM": lambda calc, nodes: float(_moment(calc, nodes).isocalendar().week),
 }
 
 #: Functions whose result is shown as a date where the cell has no format of its own.
@@ -90,4 +161,7 @@ SHOWN_AS = {
     "TO_DATE": "DATE",
     "NOW": "DATE_TIME",
     "TIME": "TIME",
+    "WORKDAY": "DATE",
+    "TO_PERCENT": "PERCENT",
+    "TO_DOLLARS": "CURRENCY",
 }

@@ -49,7 +49,7 @@ class Request:
         return found[-1] if found else default
 
     def flag(self, name: str) -> bool:
-        return self.one(name).lower() == "true"
+        return self.one(name).lower() in {"true", "1", "t", "y", "yes"}
 
     def flat(self) -> dict[str, str]:
         return {name: values[-1] for name, values in self.query.items()}
@@ -61,8 +61,7 @@ class Request:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            text = "Invalid JSON payload received. " + _json_fault(self.body)
-            raise ApiError.bad_request([("", text)]) from error
+            raise ApiError.sheets(400, "Invalid JSON payload received. " + _json_fault(self.body)) from error
 
     @property
     def user(self) -> str:

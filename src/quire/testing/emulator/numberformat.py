@@ -6,21 +6,19 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from quire.testing.emulator.cell import CellError, Value
+from quire.testing.emulator.locales import EN, Locale
 from quire.testing.emulator.serial import from_serial
 
-#: The pattern of a type that has none of its own, in the en_US locale.
+#: The pattern of a type that has none of its own and none of its locale's.
 DEFAULTS = {
     "NUMBER": "#,##0.00",
     "PERCENT": "0.00%",
-    "CURRENCY": '"$"#,##0.00',
-    "DATE": "m/d/yyyy",
-    "TIME": "h:mm:ss AM/PM",
-    "DATE_TIME": "m/d/yyyy h:mm:ss",
     "SCIENTIFIC": "0.00E+00",
     "TEXT": "@",
 }
@@ -42,6 +40,9 @@ _MONTHS = (
     "December",
 )
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+#: Room for the largest number that a cell can hold.
+_WIDE = Context(prec=700)
 
 _PIECE = re.compile(
     r"""(?P<quoted>"[^"]*")|(?P<escaped>\\.)|(?P<bracket>\[[^\]]*\])|(?P<ampm>am/pm|a/p)
@@ -66,26 +67,33 @@ def general(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def shown(value: Value, form: Mapping[str, Any] | None) -> str:
+def shown(value: Value, form: Mapping[str, Any] | None, locale: Locale = EN) -> str:
     """What the cell displays."""
     if value is None:
         return ""
     if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
+        return locale.true if value else locale.false
     if isinstance(value, CellError):
         return value.code
-    pattern = pattern_of(form)
+    pattern = pattern_of(form, locale)
     if isinstance(value, str):
         return _text(value, pattern)
     if pattern is None or pattern == "@" or pattern.lower() == "general":
-        return general(value)
-    return number(value, pattern)
+        return general(value).replace(".", locale.decimal)
+    return number(value, pattern, locale)
 
 
-def pattern_of(form: Mapping[str, Any] | None) -> str | None:
+def pattern_of(form: Mapping[str, Any] | None, locale: Locale = EN) -> str | None:
     if not form:
         return None
-    return form.get("pattern") or DEFAULTS.get(form.get("type", ""))
+    kind = form.get("type", "")
+    own = {
+        "DATE": locale.date,
+        "TIME": locale.time,
+        "DATE_TIME": f"{locale.date} {locale.moment}",
+        "CURRENCY": locale.currency,
+    }
+    return form.get("pattern") or own.get(kind) or DEFAULTS.get(kind)
 
 
 def is_date(form: Mapping[str, Any] | None) -> bool:
@@ -134,7 +142,7 @@ def _literal(kind: str, piece: str) -> str:
     return piece
 
 
-def number(value: float, pattern: str) -> str:
+def number(value: float, pattern: str, locale: Locale = EN) -> str:
     sections = _sections(pattern)
     section, sign = sections[0], "-" if value < 0 else ""
     if len(sections) > 1 and value < 0:
@@ -146,10 +154,32 @@ def number(value: float, pattern: str) -> str:
     elapsed = any(kind == "bracket" and re.fullmatch(r"\[[hms]+\]", text, re.IGNORECASE) for kind, text in pieces)
     if "date" in kinds or elapsed:
         return _date(value, pieces)
-    return sign + _plain(abs(value), pieces)
+    fraction = _FRACTION.search(section)
+    if fraction is not None:
+        return sign + _fraction(abs(value), section, fraction)
+    return sign + _plain(abs(value), pieces, locale)
 
 
-def _plain(value: float, pieces: tuple[tuple[str, str], ...]) -> str:
+#: A whole part, if wanted, and a fraction whose signs say how many digits it may have.
+_FRACTION = re.compile(r"(?:([#0?]+) +)?[#?0]+ */ *([#?]+|\d+)")
+
+
+def _fraction(value: float, section: str, match: re.Match[str]) -> str:
+    below = match.group(2)
+    whole = math.floor(value) if match.group(1) else 0
+    if below.isdigit():
+        top, bottom = round((value - whole) * int(below)), int(below)
+    else:
+        near = Fraction(value - whole).limit_denominator(10 ** len(below) - 1)
+        top, bottom = near.numerator, near.denominator
+    if match.group(1) and top == bottom:
+        whole, top = whole + 1, 0
+    parts = [str(whole)] if whole or not top else []
+    text = " ".join(parts + ([f"{top}/{bottom}"] if top or not match.group(1) else []))
+    return section[: match.start()] + text + section[match.end() :]
+
+
+def _plain(value: float, pieces: tuple[tuple[str, str], ...], locale: Locale) -> str:
     percents = sum(1 for kind, _ in pieces if kind == "percent")
     amount = Decimal(repr(value)) * (100**percents)
     exponent = next((text for kind, text in pieces if kind == "exponent"), None)
@@ -159,7 +189,7 @@ def _plain(value: float, pieces: tuple[tuple[str, str], ...]) -> str:
             if done:
                 continue
             done = True
-            out += _scientific(value, text, exponent) if exponent else _digits(amount, text)
+            out += _marked(_scientific(value, text, exponent) if exponent else _digits(amount, text), locale)
         elif kind == "exponent":
             continue
         elif kind == "text":
@@ -169,11 +199,18 @@ def _plain(value: float, pieces: tuple[tuple[str, str], ...]) -> str:
     return out
 
 
+def _marked(text: str, locale: Locale) -> str:
+    """The marks of en_US turned into the locale's."""
+    if locale.decimal == "." and locale.group == ",":
+        return text
+    return "".join(locale.decimal if char == "." else locale.group if char == "," else char for char in text)
+
+
 def _digits(amount: Decimal, pattern: str) -> str:
     while pattern.endswith(","):
         pattern, amount = pattern[:-1], amount / 1000
     whole, _, fraction = pattern.partition(".")
-    rounded = amount.quantize(Decimal(1).scaleb(-len(fraction)), ROUND_HALF_UP)
+    rounded = amount.quantize(Decimal(1).scaleb(-len(fraction)), ROUND_HALF_UP, _WIDE)
     left, _, right = format(rounded, "f").partition(".")
     least = whole.replace(",", "").count("0")
     left = left.lstrip("0").rjust(least, "0")

@@ -1,4 +1,4 @@
-"""Reads what a person types, as Sheets does in the en_US locale: numbers, percents, money, dates, times, booleans.
+"""Reads what a person types, as Sheets does in the book's locale: numbers, percents, money, dates, times, booleans.
 
 A leading apostrophe keeps the rest as text; an equals sign begins a formula. What is none of these is text.
 """
@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from quire.testing.emulator import locales
 from quire.testing.emulator.cell import Entered, Formula
+from quire.testing.emulator.locales import EN, Locale
 from quire.testing.emulator.serial import to_serial
 
 _NUMBER = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)?(\.\d*)?(?:[eE]([+-]?\d+))?")
@@ -57,18 +59,18 @@ class Typed:
     number_format: dict[str, Any] | None = None
 
 
-def entered(text: str, *, year: int | None = None) -> Typed:
+def entered(text: str, *, year: int | None = None, locale: Locale = EN) -> Typed:
     """Read a typed text."""
     if not text:
         return Typed(None)
     if text[0] == "'":
         return Typed(text[1:])
     if text[0] == "=" and len(text) > 1:
-        return Typed(Formula(text))
+        return Typed(Formula(locales.kept(text, locale)))
     trimmed = text.strip()
-    if trimmed.upper() in ("TRUE", "FALSE"):
-        return Typed(trimmed.upper() == "TRUE")
-    found = _number(trimmed) or _moment(trimmed, year)
+    if trimmed.upper() in {"TRUE", "FALSE", locale.true, locale.false}:
+        return Typed(trimmed.upper() in {"TRUE", locale.true})
+    found = _number(trimmed, locale) or _moment(trimmed, year, locale)
     if found is not None:
         return found
     if text[0] == "+" and len(text) > 1:
@@ -79,8 +81,25 @@ def entered(text: str, *, year: int | None = None) -> Typed:
     return Typed(text)
 
 
-def _number(text: str) -> Typed | None:
+def _plain(text: str, locale: Locale) -> str:
+    """A number with the marks of en_US, or something that is none."""
+    if locale.decimal == "." and locale.group == ",":
+        return text
+    groups = {locale.group, " "} if locale.group in "\u00a0\u202f" else {locale.group}
+    out = ""
+    for at, char in enumerate(text):
+        if char == locale.decimal:
+            out += "."
+        elif char in groups and out[-1:].isdigit() and text[at + 1 : at + 2].isdigit():
+            out += ","
+        else:
+            out += "?" if char in ".," else char
+    return out
+
+
+def _number(text: str, locale: Locale) -> Typed | None:
     negative = False
+    text = _plain(text, locale)
     if text.startswith("(") and text.endswith(")") and len(text) > 2:
         negative, text = True, text[1:-1]
     currency = ""
@@ -120,17 +139,17 @@ def _number(text: str) -> Typed | None:
     return Typed(value)
 
 
-def _moment(text: str, year: int | None) -> Typed | None:
+def _moment(text: str, year: int | None, locale: Locale) -> Typed | None:
     time = _time(text)
     if time is not None:
         kind = "TIME"
         return Typed(time[0], {"type": kind, "pattern": time[1]})
-    date = _date(text, year)
+    date = _date(text, year, locale)
     if date is not None:
         return Typed(date[0], {"type": "DATE", "pattern": date[1]})
     head, space, tail = text.partition(" ")
     while space:
-        date = _date(head.rstrip(","), year)
+        date = _date(head.rstrip(","), year, locale)
         time = _time(tail.strip())
         if date is not None and time is not None and time[0] < 1:
             return Typed(date[0] + time[0], {"type": "DATE_TIME", "pattern": f"{date[1]} {time[1]}"})
@@ -161,18 +180,23 @@ def _time(text: str) -> tuple[float, str] | None:
     return (h * 3600 + m * 60 + s + float(fraction or 0)) / 86400, pattern
 
 
-def _date(text: str, year: int | None) -> tuple[float, str] | None:
+def _date(text: str, year: int | None, locale: Locale) -> tuple[float, str] | None:
+    if "." in locale.date and re.fullmatch(r"\d{1,2}\.\d{1,2}\.?", text):
+        day, month = text.rstrip(".").split(".")
+        return _read_date((day, ".", month), "md", year, day_first=locale.order == "dmy")
     for expression, order in _DATE:
         match = expression.fullmatch(text)
         if match is None:
             continue
-        found = _read_date(match.groups(), order, year)
+        found = _read_date(match.groups(), order, year, day_first=locale.order == "dmy")
         if found is not None:
             return found
     return None
 
 
-def _read_date(groups: tuple[str, ...], order: str, this_year: int | None) -> tuple[float, str] | None:
+def _read_date(
+    groups: tuple[str, ...], order: str, this_year: int | None, *, day_first: bool
+) -> tuple[float, str] | None:
     year_now = this_year or datetime.now().year  # noqa: DTZ005 - only where no clock is told
     match order:
         case "ymd":
@@ -181,10 +205,16 @@ def _read_date(groups: tuple[str, ...], order: str, this_year: int | None) -> tu
             return _serial(int(y), int(m), int(d), pattern)
         case "mdy":
             m, mark, d, y = groups
-            pattern = f"{_unit('m', m)}{mark}{_unit('d', d)}{mark}{'yyyy' if len(y) == 4 else 'yy'}"
-            return _serial(_year(y), int(m), int(d), pattern)
+            years = "yyyy" if len(y) == 4 else "yy"
+            if day_first:
+                d, m = m, d
+                return _serial(_year(y), int(m), int(d), f"{_unit('d', d)}{mark}{_unit('m', m)}{mark}{years}")
+            return _serial(_year(y), int(m), int(d), f"{_unit('m', m)}{mark}{_unit('d', d)}{mark}{years}")
         case "md":
             m, mark, d = groups
+            if day_first:
+                d, m = m, d
+                return _serial(year_now, int(m), int(d), f"{_unit('d', d)}{mark}{_unit('m', m)}")
             return _serial(year_now, int(m), int(d), f"{_unit('m', m)}{mark}{_unit('d', d)}")
         case "Mdy":
             name, d, y = groups

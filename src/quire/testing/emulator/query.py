@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import string
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from quire.testing.emulator.error import ApiError
@@ -14,15 +16,24 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 
-Test = Callable[[Any], bool]
+Test = Callable[[dict[str, Any]], bool]
 
 
 @dataclass(frozen=True)
 class Query:
-    """A compiled search: the test, and the fields that it asks about."""
+    """A compiled search: its test of a file's facts, and the fields that it asks about."""
 
-    test: Test
+    facts: Test
     fields: frozenset[str]
+
+    def test(self, file: Any, buried: Collection[str] = (), me: str = "", root: str = "") -> bool:
+        """Whether a file is found; ``buried`` are the ids in the trash, ``me`` the caller, ``root`` the top folder."""
+        facts = file.facts()
+        facts["trashed"] = facts["trashed"] or file.file_id in buried
+        for name in ("owners", "writers", "readers"):
+            facts[name] = [*facts[name], *(["me"] if me in facts[name] else [])]
+        facts["parents"] = [*facts["parents"], *(["root"] if root in facts["parents"] else [])]
+        return self.facts(facts)
 
 
 def _bad() -> ApiError:
@@ -30,7 +41,7 @@ def _bad() -> ApiError:
 
 
 class _Parser:
-    """``item`` is a Drive file with ``facts()``: its fields by name."""
+    """``item`` is what is known about a file, by the names of its fields."""
 
     def __init__(self, text: str) -> None:
         self.tokens: list[tuple[str, str]] = []
@@ -99,15 +110,17 @@ class _Parser:
                 raise _bad()
             _, name = self.next()
             self.fields.add(name)
-            return lambda item: token in item.facts().get(name, ())
+            return lambda item: token in item.get(name, ())
         if kind != "word":
             raise _bad()
         self.fields.add(token)
+        if token in _TYPES and (self.peek()[0] == "end" or self.peek()[1].lower() in {"and", "or", ")"}):
+            return lambda item: bool(item.get(token))
         if self.word("has"):
             return self.has(token)
         if self.word("contains"):
             _, wanted = self.next()
-            return lambda item: _contains(item.facts(), token, wanted)
+            return lambda item: _contains(item, token, wanted)
         if self.word("in"):
             raise _bad()
         _, operator = self.next()
@@ -126,7 +139,7 @@ class _Parser:
             if not self.word("and"):
                 break
         self.expect("}")
-        return lambda item: item.facts().get(name, {}).get(wanted.get("key", "")) == wanted.get("value")
+        return lambda item: item.get(name, {}).get(wanted.get("key", "")) == wanted.get("value")
 
 
 def _contains(facts: dict[str, Any], name: str, wanted: str) -> bool:
@@ -151,6 +164,19 @@ _KNOWN = {
 }  # fmt: skip
 
 
+#: Names are equal whatever the case of their ASCII letters; of other letters it counts.
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def _moment(text: str) -> str:
+    """A time as files carry theirs, to the second."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _bad() from error
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def _comparison(name: str, operator: str, wanted: str) -> Test:
     if name not in _KNOWN:
         raise _bad()
@@ -158,13 +184,17 @@ def _comparison(name: str, operator: str, wanted: str) -> Test:
         if wanted.lower() not in {"true", "false"}:
             raise _bad()
         truth = wanted.lower() == "true"
-        return lambda item: (bool(item.facts().get(name)) == truth) == (operator == "=")
+        return lambda item: (bool(item.get(name)) == truth) == (operator == "=")
 
-    def test(item: Any) -> bool:
-        value = str(item.facts().get(name, ""))
+    moment = _moment(wanted) if name.endswith("Time") else ""
+
+    def test(item: dict[str, Any]) -> bool:
+        value = str(item.get(name, ""))
         other = wanted
         if name.endswith("Time"):
-            value, other = value[:19], wanted[:19].ljust(19, "0")
+            value, other = value[:19], moment
+        elif name in {"name", "title"}:
+            value, other = value.translate(_LOWER), other.translate(_LOWER)
         return {
             "=": value == other,
             "!=": value != other,

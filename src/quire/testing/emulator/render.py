@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from quire.testing.emulator import function_time
+from quire.testing.emulator import function_time, locales
 from quire.testing.emulator.a1 import Box
 from quire.testing.emulator.book import Book, Sheet
 from quire.testing.emulator.cell import Cell, CellError, Formula, Value, number, value_json
@@ -21,10 +21,11 @@ class Reader:
 
     def __init__(self, book: Book, now: Callable[[], datetime]) -> None:
         self.book = book
+        self.locale = locales.of(book.properties.get("locale", "en_US"))
         self.calculation = Calculation(book, now)
 
     def effective(self, sheet: Sheet, row: int, column: int, cell: Cell) -> Value:
-        if isinstance(cell.value, Formula):
+        if isinstance(cell.value, Formula) or (cell.value is None and self.calculation.spilling):
             return self.calculation.value(sheet.sheet_id, row, column)
         return cell.value
 
@@ -79,32 +80,32 @@ class Reader:
     def formatted(self, sheet: Sheet, row: int, column: int, cell: Cell) -> str:
         value = self.effective(sheet, row, column, cell)
         if not isinstance(value, float) and not cell.format:
-            return shown(value, None)
-        return shown(value, self.number_format(sheet, row, column, cell))
+            return shown(value, None, self.locale)
+        return shown(value, self.number_format(sheet, row, column, cell), self.locale)
 
     def rendered(self, sheet: Sheet, row: int, column: int, cell: Cell, option: str, dates: str) -> Any:
         """One item of a ValueRange."""
         if option == "FORMULA" and isinstance(cell.value, Formula):
-            return placed(cell.value, row)
+            return locales.written(placed(cell.value, row), self.locale)
         if option == "FORMATTED_VALUE":
             return self.formatted(sheet, row, column, cell)
         value = self.effective(sheet, row, column, cell)
         if value is None:
             return ""
         if isinstance(value, CellError):
-            return value.code
+            return f"{value.code} ({value.text})"
         if isinstance(value, (bool, str)):
             return value
         form = self.number_format(sheet, row, column, cell)
         if dates == "FORMATTED_STRING" and is_date(form):
-            return shown(value, form)
+            return shown(value, form, self.locale)
         return number(value)
 
     def values(self, sheet: Sheet, box: Box, option: str, dates: str, by_column: bool) -> list[list[Any]]:
         """The values of a box without what is empty at the end of each line and at the end of all."""
         lines: list[list[Any]] = []
-        for row, column, cell in sheet.cells(box):
-            if cell.value is None:
+        for row, column, cell in self.calculation.cells(sheet.sheet_id, box):
+            if cell.value is None and self.effective(sheet, row, column, cell) is None:
                 continue
             line, place = (column - box.left, row - box.top) if by_column else (row - box.top, column - box.left)
             while len(lines) <= line:
@@ -121,16 +122,17 @@ class Reader:
 
     def cell_data(self, sheet: Sheet, row: int, column: int, cell: Cell) -> dict[str, Any]:
         """A CellData; a cell that was never touched is an empty one."""
-        if cell.blank:
+        if cell.blank and not self.calculation.spilling:
             return {}
         out: dict[str, Any] = {}
         value: Value = None
         if cell.value is not None:
             entered = cell.value
             if isinstance(entered, Formula):
-                entered = Formula(placed(entered, row))
+                entered = Formula(locales.written(placed(entered, row), self.locale))
             out["userEnteredValue"] = value_json(entered)
-            value = self.effective(sheet, row, column, cell)
+        value = self.effective(sheet, row, column, cell)
+        if value is not None or cell.value is not None:
             if value is not None and value != "":
                 out["effectiveValue"] = value_json(value)
             text = self.formatted(sheet, row, column, cell)
@@ -138,7 +140,7 @@ class Reader:
                 out["formattedValue"] = text
         if cell.format:
             out["userEnteredFormat"] = cell.format
-        if cell.value is not None or cell.format:
+        if cell.value is not None or value is not None or cell.format:
             out["effectiveFormat"] = self.effective_format(sheet, row, column, cell, value)
         link = _hyperlink(self, sheet, row, column, cell)
         if link:
@@ -182,6 +184,9 @@ def _hyperlink(reader: Reader, sheet: Sheet, row: int, column: int, cell: Cell) 
             except Failed:
                 return None
         return None
+    linked = (cell.format or {}).get("textFormat", {}).get("link", {}).get("uri")
+    if linked:
+        return str(linked)
     if isinstance(cell.value, str) and cell.value.startswith(("http://", "https://")) and " " not in cell.value:
         return cell.value
     return None

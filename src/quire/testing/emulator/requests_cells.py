@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from quire.testing.emulator import fieldmask, reference
+from quire.testing.emulator import fieldmask, locales, reference
 from quire.testing.emulator.a1 import Box, Rect
 from quire.testing.emulator.book import Sheet
 from quire.testing.emulator.cell import EMPTY, MAX_CHARACTERS, Cell, Entered, Formula
 from quire.testing.emulator.color import paired, twin_fields
 from quire.testing.emulator.error import Invalid
 from quire.testing.emulator.fieldmask import Mask
+from quire.testing.emulator.locales import EN, Locale
 
 if TYPE_CHECKING:
     from quire.testing.emulator.batch import Batch
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _KEPT = ("dataValidation", "textFormatRuns", "pivotTable", "chipRuns", "dataSourceTable", "dataSourceFormula")
 
 
-def value_of(given: Mapping[str, Any] | None) -> Entered:
+def value_of(given: Mapping[str, Any] | None, locale: Locale = EN) -> Entered:
     """The content that an ExtendedValue stands for."""
     if not given:
         return None
@@ -31,18 +32,18 @@ def value_of(given: Mapping[str, Any] | None) -> Entered:
     if len(text) > MAX_CHARACTERS:
         raise Invalid(f"Your input contains more than the maximum of {MAX_CHARACTERS} characters in a single cell.")
     if "formulaValue" in given:
-        return Formula(text if text.startswith("=") else "=" + text)
+        return Formula(locales.kept(text if text.startswith("=") else "=" + text, locale))
     if "errorValue" in given:
         raise Invalid("userEnteredValue.errorValue is read-only.")
     return text or None
 
 
-def changed(old: Cell, data: Mapping[str, Any], mask: Mask) -> Cell:
+def changed(old: Cell, data: Mapping[str, Any], mask: Mask, locale: Locale = EN) -> Cell:
     """A cell with the fields that a mask names taken from a CellData."""
     every = "*" in mask
     cell = old
     if every or "userEnteredValue" in mask:
-        cell = cell.with_value(value_of(data.get("userEnteredValue")))
+        cell = cell.with_value(value_of(data.get("userEnteredValue"), locale))
     if every or "userEnteredFormat" in mask:
         branch = {} if every else mask["userEnteredFormat"]
         given = paired(data.get("userEnteredFormat") or {})
@@ -50,13 +51,31 @@ def changed(old: Cell, data: Mapping[str, Any], mask: Mask) -> Cell:
             form = fieldmask.merged(cell.format or {}, given, twin_fields(branch))
         else:
             form = given
+        if form.get("borders"):
+            form = {**form, "borders": _borders(form["borders"])}
         cell = cell.with_format({k: v for k, v in form.items() if v not in ({}, None) or k.endswith("Color")} or None)
     if every or "note" in mask:
         cell = cell.with_note(data.get("note"))
     for name in _KEPT:
         if every or name in mask:
-            cell = cell.with_extra(name, data.get(name) or None)
+            cell = cell.with_extra(name, _tidied(name, data.get(name)) or None)
     return cell
+
+
+def _tidied(name: str, given: Any) -> Any:
+    """What a cell carries besides its value, without what Google leaves out: false, empty, the start at nothing."""
+    if not given:
+        return None
+    if name == "textFormatRuns":
+        return [
+            {k: v for k, v in run.items() if not (k == "startIndex" and v == 0)} for run in paired({"x": given})["x"]
+        ]
+    if name == "dataValidation":
+        kept = {k: v for k, v in given.items() if v is not False and v != ""}
+        if "condition" in kept:
+            kept["condition"] = {k: v for k, v in kept["condition"].items() if v != []}
+        return kept
+    return given
 
 
 def update_cells(batch: Batch, request: dict[str, Any]) -> None:
@@ -89,7 +108,7 @@ def update_cells(batch: Batch, request: dict[str, Any]) -> None:
             )
         for right, data in enumerate(values):
             at = box.top + down, box.left + right
-            sheet.put(*at, changed(sheet.get(*at), data, mask))
+            sheet.put(*at, changed(sheet.get(*at), data, mask, batch.locale))
             covered.add(at)
     if clears:
         for row_at, column, cell in list(sheet.cells(box)):
@@ -99,10 +118,15 @@ def update_cells(batch: Batch, request: dict[str, Any]) -> None:
 
 def in_grid(sheet: Sheet, rect: Rect) -> Box:
     """The box of a range, refused where it lies outside the grid."""
-    if (rect.top or 0) >= sheet.row_count or (rect.bottom or 0) > sheet.row_count:
-        raise Invalid(f"endRowIndex[{rect.bottom}] is larger than current grid size ({sheet.row_count})")
-    if (rect.left or 0) >= sheet.column_count or (rect.right or 0) > sheet.column_count:
-        raise Invalid(f"endColumnIndex[{rect.right}] is larger than current grid size ({sheet.column_count})")
+    for name, value, size, noun in (
+        ("startRowIndex", None if rect.top is None else rect.top + 1, sheet.row_count, "row"),
+        ("endRowIndex", rect.bottom, sheet.row_count, "row"),
+        ("startColumnIndex", None if rect.left is None else rect.left + 1, sheet.column_count, "column"),
+        ("endColumnIndex", rect.right, sheet.column_count, "column"),
+    ):
+        if value is not None and value > size:
+            shown = value - 1 if name.startswith("start") else value
+            raise Invalid(f"range.{name}[{shown}] is after last {noun} in grid[{size}]")
     return sheet.box(rect)
 
 
@@ -114,7 +138,9 @@ def repeat_cell(batch: Batch, request: dict[str, Any]) -> None:
     box = in_grid(sheet, rect)
     data = request.get("cell", {})
     formula = data.get("userEnteredValue", {}).get("formulaValue")
-    probe = changed(EMPTY, data, mask)
+    probe = changed(EMPTY, data, mask, batch.locale)
+    if formula is not None:
+        formula = locales.kept(formula, batch.locale)
     if probe.blank:
         # Nothing is added, so only cells that exist can change.
         for row, column, cell in list(sheet.cells(box)):
@@ -151,7 +177,7 @@ def append_cells(batch: Batch, request: dict[str, Any]) -> None:
             )
         for right, data in enumerate(values):
             at = last + 1 + down, right
-            sheet.put(*at, changed(sheet.get(*at), data, mask))
+            sheet.put(*at, changed(sheet.get(*at), data, mask, batch.locale))
 
 
 def set_data_validation(batch: Batch, request: dict[str, Any]) -> None:
@@ -169,7 +195,7 @@ def set_data_validation(batch: Batch, request: dict[str, Any]) -> None:
         for row, column, cell in list(sheet.cells(box)):
             sheet.put(row, column, cell.with_extra("dataValidation", None))
         return
-    kept = {k: v for k, v in rule.items() if v is not False}
+    kept = _tidied("dataValidation", rule)
     for row in range(box.top, box.bottom):
         for column in range(box.left, box.right):
             sheet.put(row, column, sheet.get(row, column).with_extra("dataValidation", kept))
@@ -197,11 +223,18 @@ def update_borders(batch: Batch, request: dict[str, Any]) -> None:
                 continue
             cell = sheet.get(row, column)
             borders = {**(cell.format or {}).get("borders", {}), **chosen}
-            borders = {side: _bordered(b) for side, b in borders.items() if b.get("style", "NONE") != "NONE"}
+            borders = _borders(borders)
             form = {k: v for k, v in (cell.format or {}).items() if k != "borders"}
             if borders:
                 form["borders"] = borders
             sheet.put(row, column, cell.with_format(form))
+
+
+def _borders(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Borders that are drawn, with their widths and colours."""
+    return {
+        side: _bordered(border) for side, border in given.items() if border and border.get("style", "NONE") != "NONE"
+    }
 
 
 def _bordered(border: Mapping[str, Any]) -> dict[str, Any]:

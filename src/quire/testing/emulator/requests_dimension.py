@@ -23,7 +23,7 @@ def _noun(span: Mapping[str, Any]) -> str:
 
 def _named(span: Mapping[str, Any]) -> None:
     if span.get("dimension", "DIMENSION_UNSPECIFIED") == "DIMENSION_UNSPECIFIED":
-        raise Invalid("No dimension specified.")
+        raise Invalid("No dimension specified")
 
 
 def insert_dimension(batch: Batch, request: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ def insert_dimension(batch: Batch, request: dict[str, Any]) -> None:
     if start > size:
         raise Invalid(f"range.startIndex is larger than current grid size ({size})")
     if start == size and not before:
-        raise Invalid("range.startIndex must be less than the grid size if inheritFromBefore is false.")
+        raise Invalid(f"range.startIndex must be less than the grid size ({size}) if inheritFromBefore is false.")
     dimension.insert(batch.book, sheet.sheet_id, span["dimension"], start, end - start, from_before=before)
 
 
@@ -203,12 +203,20 @@ def _regroup(sheet: Sheet, rows: bool, depths: dict[int, int]) -> list[dict[str,
     return groups
 
 
+#: Parts of a text format, which are given back even where they are false.
+_TOLD = {"bold", "italic", "strikethrough", "underline"}
+
+
+def _left_out(name: str, value: Any) -> bool:
+    return (name == "sheetId" and value == 0) or value is None or value == [] or (value is False and name not in _TOLD)
+
+
 def without_zero_sheet(value: Any) -> Any:
-    """An object for an answer: a sheet id of 0 is left out of its ranges, as are parts that are false."""
+    """An object for an answer: without what is nothing, false or an empty list, and without a sheet id of 0."""
     if isinstance(value, list):
         return [without_zero_sheet(item) for item in value]
     if isinstance(value, Mapping):
-        return {k: without_zero_sheet(v) for k, v in value.items() if not (k == "sheetId" and v == 0) and v is not None}
+        return {k: without_zero_sheet(v) for k, v in value.items() if not _left_out(k, v)}
     return value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from quire.testing.emulator import fieldmask
 from quire.testing.emulator.book import Book
 from quire.testing.emulator.error import Invalid
-from quire.testing.emulator.filters import metadata
+from quire.testing.emulator.filters import metadata, one_line
 
 if TYPE_CHECKING:
     from quire.testing.emulator.batch import Batch
@@ -22,16 +22,9 @@ def _location(book: Book, given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("spreadsheet"):
         return {"locationType": "SPREADSHEET", "spreadsheet": True}
     if "dimensionRange" in given:
-        span = dict(given["dimensionRange"])
-        sheet = book.grid(span.get("sheetId", 0))
-        rows = span.get("dimension") != "COLUMNS"
-        start, end = span.get("startIndex", 0), span.get("endIndex")
-        size = sheet.row_count if rows else sheet.column_count
-        if end is None or end != start + 1:
-            raise Invalid("developerMetadata.location.dimensionRange must span exactly one row or column.")
-        if end > size:
-            raise Invalid(f"developerMetadata.location.dimensionRange is outside the grid ({size}).")
-        span |= {"sheetId": sheet.sheet_id, "dimension": "ROWS" if rows else "COLUMNS", "startIndex": start}
+        sheet = one_line(book, given["dimensionRange"])
+        rows = given["dimensionRange"]["dimension"] == "ROWS"
+        span = {**given["dimensionRange"], "sheetId": sheet.sheet_id}
         return {"locationType": "ROW" if rows else "COLUMN", "dimensionRange": span}
     if "sheetId" in given:
         book.sheet(given["sheetId"])

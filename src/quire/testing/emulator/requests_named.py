@@ -112,7 +112,7 @@ def _find(book: Book, key: Any) -> tuple[Sheet, dict[str, Any]]:
         for held in sheet.extras.get("protectedRanges", []):
             if held["protectedRangeId"] == key:
                 return book.write(sheet.sheet_id), held
-    raise Invalid(f"No protected range with ID: {key}")
+    raise Invalid(f"No protected range with id: {key}")
 
 
 def _checked(book: Book, given: dict[str, Any]) -> dict[str, Any]:
@@ -137,6 +137,12 @@ def add_protected_range(batch: Batch, request: dict[str, Any]) -> dict[str, Any]
     ids = {h["protectedRangeId"] for s in book.all_sheets() for h in s.extras.get("protectedRanges", [])}
     if key in ids:
         raise Invalid(f"Cannot add protected range with ID: {key}, a protected range with that ID already exists.")
+    whole = Rect(given["range"]["sheetId"])
+    home = book.sheets[whole.sheet_id]
+    if Rect.of(given["range"]) == whole and any(
+        Rect.of(h["range"]) == whole for h in home.extras.get("protectedRanges", [])
+    ):
+        raise Invalid(f'Sheet "{home.title}" already has sheet protection.')
     held = {"protectedRangeId": key, **given}
     held["protectedRangeId"] = key
     sheet = book.write(given["range"]["sheetId"])

@@ -36,8 +36,21 @@ def _find(book: Book, name: str, key: str, wanted: Any, noun: str) -> tuple[Shee
     raise Invalid(f"No {noun} with id: {wanted}")
 
 
+def _criteria(given: dict[str, Any]) -> dict[str, Any]:
+    """A filter with its criteria in both spellings, by column and as a list; the list counts where both are given."""
+    specs = given.get("filterSpecs")
+    if not specs and given.get("criteria"):
+        columns = sorted(given["criteria"].items(), key=lambda item: int(item[0]))
+        specs = [{"columnIndex": int(column), "filterCriteria": wanted} for column, wanted in columns]
+    if not specs:
+        return given
+    by_column = {str(s["columnIndex"]): s.get("filterCriteria", {}) for s in specs if "columnIndex" in s}
+    out = {**given, "filterSpecs": specs}
+    return {**out, "criteria": by_column} if by_column else out
+
+
 def set_basic_filter(batch: Batch, request: dict[str, Any]) -> None:
-    given = dict(request.get("filter", {}))
+    given = _criteria(dict(request.get("filter", {})))
     given["range"] = _bounded(batch.book, given.get("range", {}))
     sheet = batch.book.write(given["range"]["sheetId"])
     sheet.extras["basicFilter"] = paired(given)
@@ -62,7 +75,7 @@ def clear_basic_filter(batch: Batch, request: dict[str, Any]) -> None:
 
 def add_filter_view(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
     book = batch.book
-    given = dict(request.get("filter", {}))
+    given = _criteria(dict(request.get("filter", {})))
     given["range"] = _bounded(book, given.get("range", {}))
     sheet = book.write(given["range"]["sheetId"])
     held = sheet.extras.get("filterViews", [])
@@ -194,20 +207,24 @@ def delete_banding(batch: Batch, request: dict[str, Any]) -> None:
 
 
 def _anchor_sheet(batch: Batch, given: dict[str, Any]) -> int:
+    """The sheet on which an object lies; one that is to have a sheet for itself gets it here."""
     place = given.get("position", {})
-    if place.get("newSheet"):
+    if place.get("newSheet") or "sheetId" in place:
         from quire.testing.emulator.requests_sheet import make_sheet
 
         wanted = place.get("sheetId")
         if wanted in batch.book.sheets:
             raise Invalid(f"Cannot add chart to new sheet with ID: {wanted}, a sheet with that ID already exists.")
-        sheet = make_sheet(batch.book, {"sheetId": wanted} if wanted is not None else {})
+        title = f"Chart{sum(1 for s in batch.book.all_sheets() if s.properties.get('sheetType') == 'OBJECT') + 1}"
+        sheet = make_sheet(batch.book, {"title": title, **({"sheetId": wanted} if wanted is not None else {})})
         sheet.properties = {**sheet.properties, "sheetType": "OBJECT"}
         batch.book.add(sheet)
+        given["position"] = {"sheetId": sheet.sheet_id}
         return sheet.sheet_id
-    cell = place.get("overlayPosition", {}).get("anchorCell", {})
-    sheet_id = int(place.get("sheetId", cell.get("sheetId", 0)))
+    overlay = place.get("overlayPosition", {})
+    sheet_id = int(overlay.get("anchorCell", {}).get("sheetId", 0))
     batch.book.grid(sheet_id)
+    given["position"] = {"overlayPosition": {"widthPixels": 600, "heightPixels": 371, **overlay}}
     return sheet_id
 
 

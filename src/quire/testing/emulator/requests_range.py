@@ -1,4 +1,4 @@
-"""Requests that rearrange ranges: sort, find and replace, copy, cut, fill, split, trim, deduplicate."""
+"""Requests that rearrange ranges: sort, find and replace, copy, cut, fill."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def find_replace(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
             continue
         sheet = book.write(sheet_id)
         for row, column, formula, replaced, count in hits:
-            put(sheet, row, column, entered(replaced, year=year))
+            put(sheet, row, column, entered(replaced, year=year, locale=batch.locale))
             counts["formulasChanged" if formula else "valuesChanged"] += 1
             counts["occurrencesChanged"] += count
         counts["rowsChanged"] += len({hit[0] for hit in hits})
@@ -246,6 +246,10 @@ def cut(book: Book, rect: Rect, sheet_id: int, row: int, column: int, kind: str 
         for c in range(box.left, box.right):
             cell = found.get((r, c), EMPTY)
             sheet.put(r + down, c + right, _pasted(sheet.get(r + down, c + right), cell, kind, None))
+    if kind == "PASTE_NORMAL":
+        moved = [merge for merge in source.merges if box.holds(merge)]
+        source.merges = [merge for merge in source.merges if not box.holds(merge)]
+        sheet.merges += [Box(m.top + down, m.bottom + down, m.left + right, m.right + right) for m in moved]
     old_title, new_title = source.title, sheet.title
 
     def follow(held: Sheet) -> Any:
@@ -318,105 +322,10 @@ def _fill(sheet: Sheet, places: list[tuple[int, int]], length: int, rows: bool, 
         sheet.put(*place, new)
 
 
-def text_to_columns(batch: Batch, request: dict[str, Any]) -> None:
-    rect = Rect.of(request.get("source", {}))
-    batch.book.grid(rect.sheet_id)
-    sheet = batch.book.write(rect.sheet_id)
-    box = sheet.box(rect)
-    if box.width != 1:
-        raise Invalid("The source range must span exactly one column.")
-    kind = request.get("delimiterType", "AUTODETECT")
-    mark = {"COMMA": ",", "SEMICOLON": ";", "PERIOD": ".", "SPACE": " "}.get(kind, request.get("delimiter", ""))
-    cells = [(row, cell) for row, _, cell in sheet.cells(box) if isinstance(cell.value, str)]
-    if not mark:
-        mark = next((m for m in (",", ";", "\t", "|", " ") if any(m in str(c.value) for _, c in cells)), ",")
-    for row, cell in cells:
-        parts = str(cell.value).split(mark)
-        sheet.grow(0, box.left + len(parts))
-        for at, part in enumerate(parts):
-            put(sheet, row, box.left + at, entered(part.strip() if kind == "AUTODETECT" else part))
-
-
-def trim_whitespace(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
-    rect = Rect.of(request.get("range", {}))
-    batch.book.grid(rect.sheet_id)
-    sheet = batch.book.write(rect.sheet_id)
-    count = 0
-    for row, column, cell in list(sheet.cells(sheet.box(rect))):
-        if isinstance(cell.value, str):
-            trimmed = re.sub(r"[ \t\n]+", " ", cell.value).strip()
-            if trimmed != cell.value:
-                sheet.put(row, column, cell.with_value(trimmed or None))
-                count += 1
-    return {"trimWhitespace": {"cellsChangedCount": count} if count else {}}
-
-
-def delete_duplicates(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
-    rect = Rect.of(request.get("range", {}))
-    batch.book.grid(rect.sheet_id)
-    reader = batch.reader()
-    sheet = batch.book.write(rect.sheet_id)
-    box = sheet.box(rect)
-    columns = [
-        c
-        for span in request.get("comparisonColumns", [])
-        for c in range(span.get("startIndex", 0), span.get("endIndex", 0))
-    ] or list(range(box.left, box.right))
-    seen: set[tuple[Any, ...]] = set()
-    kept: list[dict[int, Cell]] = []
-    removed = 0
-    for row in range(box.top, box.bottom):
-        held = {c: x for c, x in sheet.row(row).items() if box.left <= c < box.right}
-        key = tuple(_folded(reader.effective(sheet, row, c, sheet.get(row, c))) for c in columns)
-        if key in seen and any(part is not None for part in key):
-            removed += 1
-            continue
-        seen.add(key)
-        kept.append(held)
-    for at in range(box.height):
-        row = box.top + at
-        new = kept[at] if at < len(kept) else {}
-        for column in range(box.left, box.right):
-            sheet.put(row, column, new.get(column, EMPTY))
-    return {"deleteDuplicates": {"duplicatesRemovedCount": removed} if removed else {}}
-
-
-def _folded(value: Value) -> Any:
-    return value.casefold() if isinstance(value, str) else value
-
-
-def paste_data(batch: Batch, request: dict[str, Any]) -> None:
-    place = request.get("coordinate", {})
-    sheet_id = place.get("sheetId", 0)
-    batch.book.grid(sheet_id)
-    sheet = batch.book.write(sheet_id)
-    top, left = place.get("rowIndex", 0), place.get("columnIndex", 0)
-    mark = request.get("delimiter") or "\t"
-    rows = [line.split(mark) for line in request.get("data", "").split("\n")]
-    sheet.grow(top + len(rows), left + max(map(len, rows), default=0))
-    for down, row in enumerate(rows):
-        for right, text in enumerate(row):
-            put(sheet, top + down, left + right, entered(text, year=batch.now().year))
-
-
-def randomize_range(batch: Batch, request: dict[str, Any]) -> None:
-    rect = Rect.of(request.get("range", {}))
-    batch.book.grid(rect.sheet_id)
-    sheet = batch.book.write(rect.sheet_id)
-    box = sheet.box(rect)
-    order = sorted(range(box.top, box.bottom), key=lambda row: batch.book.mint())
-    sort_rows(sheet, box, order)
-
-
 HANDLERS = {
     "sortRange": sort_range,
     "findReplace": find_replace,
     "copyPaste": copy_paste,
     "cutPaste": cut_paste,
     "autoFill": auto_fill,
-    "textToColumns": text_to_columns,
-    "trimWhitespace": trim_whitespace,
-    "deleteDuplicates": delete_duplicates,
-    "pasteData": paste_data,
-    "randomizeRange": randomize_range,
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import zoneinfo
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from quire.testing.emulator import fieldmask, reference
+from quire.testing.emulator import fieldmask, locales, reference
 from quire.testing.emulator.a1 import MAX_COLUMNS
 from quire.testing.emulator.book import Book, Sheet
 from quire.testing.emulator.color import paired, twin_fields
@@ -29,7 +31,7 @@ def check_title(book: Book, title: str, but: int | None = None) -> None:
 
 
 def free_title(book: Book, wanted: str) -> str:
-    title, count = wanted, 1
+    title, count = wanted, 0
     while book.sheet_named(title) is not None:
         count += 1
         title = f"{wanted} {count}"
@@ -40,7 +42,8 @@ def properties_json(book: Book, sheet: Sheet) -> dict[str, Any]:
     """SheetProperties in an answer: the index is the place among the tabs."""
     held = sheet.properties
     out: dict[str, Any] = {"sheetId": sheet.sheet_id, "title": held["title"], "index": book.order.index(sheet.sheet_id)}
-    out |= {name: value for name, value in held.items() if name not in out}
+    chart = held.get("sheetType") == "OBJECT"
+    out |= {n: v for n, v in held.items() if n not in out and not (chart and n == "gridProperties")}
     return out
 
 
@@ -207,16 +210,30 @@ def _reorder(book: Book, sheet_id: int, index: int) -> None:
     book.order.insert(index if index < now else index - 1, sheet_id)
 
 
+def _zone(name: str) -> bool:
+    if re.fullmatch(r"GMT[+-]\d\d:\d\d", name):
+        return True
+    try:
+        return bool(name) and zoneinfo.ZoneInfo(name) is not None
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Refuse a time zone or a locale that Sheets does not have."""
+    if "timeZone" in given and not _zone(given["timeZone"]):
+        raise Invalid(f"Invalid time zone: {given['timeZone']}")
+    if "locale" in given and not locales.known(given["locale"]):
+        raise Invalid(f"Unsupported locale: {given['locale']}")
+
+
 def update_spreadsheet_properties(batch: Batch, request: dict[str, Any]) -> None:
     given = request.get("properties", {})
     mask = batch.mask(request, "SpreadsheetProperties")
     book = batch.book
     if "*" in mask:
         mask = {name: {} for name in given}
-    if "timeZone" in mask and "/" not in given.get("timeZone", "") and given.get("timeZone") not in {"UTC", "GMT"}:
-        raise Invalid(f"Invalid time zone: {given.get('timeZone', '')}")
-    if "locale" in mask and not given.get("locale"):
-        raise Invalid("Invalid locale: ")
+    check_settings({name: given.get(name, "") for name in ("timeZone", "locale") if name in mask})
     if mask:
         book.properties = fieldmask.merged(book.properties, paired(given), twin_fields(mask))
 

@@ -43,6 +43,29 @@ _SHARED_ENUMS = {
     "locationType": "DeveloperMetadataLocationType",
 }
 
+#: Messages of which only one field may be set, with the name that Google gives the choice.
+_ONE_OF = {
+    "Request": ("kind", None),
+    "ExtendedValue": ("value", None),
+    "ColorStyle": ("kind", None),
+    "DataFilter": ("filter", None),
+    "UpdateCellsRequest": ("area", frozenset({"start", "range"})),
+    "AutoFillRequest": ("area", frozenset({"range", "sourceAndDestination"})),
+    "FindReplaceRequest": ("scope", frozenset({"range", "sheetId", "allSheets"})),
+    "ConditionalFormatRule": ("rule", frozenset({"booleanRule", "gradientRule"})),
+    "EmbeddedObjectPosition": ("location", frozenset({"sheetId", "overlayPosition", "newSheet"})),
+}
+
+#: How a text says yes or no.
+WORDS = {**dict.fromkeys(("true", "1", "t", "y", "yes"), True), **dict.fromkeys(("false", "0", "f", "n", "no"), False)}
+
+#: Numbers that Google keeps in a message of their own, so that their paths end in ``value``.
+_WRAPPED = {
+    "GridRange": {"startRowIndex", "endRowIndex", "startColumnIndex", "endColumnIndex"},
+    "DimensionRange": {"startIndex", "endIndex"},
+    "DeveloperMetadataLookup": {"metadataId", "metadataKey", "metadataValue"},
+}
+
 _SCALARS = {"s": "TYPE_STRING", "i": "TYPE_INT32", "l": "TYPE_INT64", "d": "TYPE_DOUBLE", "b": "TYPE_BOOL"}
 
 
@@ -89,9 +112,15 @@ class Schema:
 
     def _message(self, name: str, body: Any, at: str, wrong: list[tuple[str, str]], also: frozenset[str]) -> Any:
         if not isinstance(body, Mapping):
-            _bad_value(at, _PACKAGE + name, body, wrong)
+            if not at:
+                text = 'Invalid JSON payload received. Unknown name "": Root element must be a message.'
+                wrong.append(("", text))
+            else:
+                _bad_value(at, _PACKAGE + name, body, wrong)
             return {}
         fields = self.messages[name]
+        choice, among = _ONE_OF.get(name, ("", frozenset()))
+        chosen = ""
         out: dict[str, Any] = {}
         for key, value in body.items():
             real = key if key in fields else camel(key)
@@ -103,7 +132,17 @@ class Schema:
                 continue
             if value is None:
                 continue
-            out[real] = self._value(name, real, fields[real], value, _join(at, snake(real)), wrong)
+            if choice and (among is None or real in among):
+                if chosen and chosen != real:
+                    where = f" at '{at}'" if at else ""
+                    text = f"Invalid value{where} (oneof), oneof field '{choice}' is already set. Cannot set '{key}'"
+                    wrong.append((at, text))
+                    continue
+                chosen = real
+            if isinstance(value, str) and value.endswith("_UNSPECIFIED") and fields[real].startswith("="):
+                continue  # the same as nothing
+            here = _join(at, snake(real)) + (".value" if real in _WRAPPED.get(name, ()) else "")
+            out[real] = self._value(name, real, fields[real], value, here, wrong)
         return out
 
     def _value(self, owner: str, field: str, kind: str, value: Any, at: str, wrong: list[tuple[str, str]]) -> Any:
@@ -163,8 +202,8 @@ def _scalar(kind: str, value: Any, at: str, wrong: list[tuple[str, str]]) -> Any
     if kind == "b":
         if isinstance(value, bool):
             return value
-        if value in ("true", "false"):
-            return value == "true"
+        if isinstance(value, str) and value.lower() in WORDS:
+            return WORDS[value.lower()]
     if kind in "il" and not isinstance(value, bool):
         try:
             number = float(value) if isinstance(value, (int, float, str)) else None
@@ -183,7 +222,7 @@ def _scalar(kind: str, value: Any, at: str, wrong: list[tuple[str, str]]) -> Any
 
 def _bad_value(at: str, kind: str, value: Any, wrong: list[tuple[str, str]]) -> None:
     if isinstance(value, list) and not kind.endswith("ListValue"):
-        text = f'Invalid JSON payload received. Unknown name "{at.rsplit(".", 1)[-1]}"'
+        text = f'Invalid JSON payload received. Unknown name "{camel(at.rsplit(".", 1)[-1])}"'
         parent = at.rsplit(".", 1)[0] if "." in at else ""
         text += (f" at '{parent}'" if parent else "") + ": Proto field is not repeating, cannot start list."
         wrong.append((parent, text))

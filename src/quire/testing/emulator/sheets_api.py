@@ -1,17 +1,17 @@
-"""The Sheets v4 API over a world: which call a path means, and what it does."""
+"""The Sheets v4 API over a world: what each call does."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from quire.testing.emulator import a1, fieldmask, schema
 from quire.testing.emulator.batch import Batch
 from quire.testing.emulator.book import Book
-from quire.testing.emulator.drive_file import SPREADSHEET
+from quire.testing.emulator.drive_file import APPS, FOLDER, SHORTCUT, SPREADSHEET
 from quire.testing.emulator.error import ApiError, Invalid, invalid, not_found
 from quire.testing.emulator.faults import Call
 from quire.testing.emulator.fieldmask import Mask
@@ -19,6 +19,7 @@ from quire.testing.emulator.filters import matches, metadata
 from quire.testing.emulator.http import Request
 from quire.testing.emulator.requests_metadata import metadata_json
 from quire.testing.emulator.requests_sheet import free_title, properties_json, twin_of
+from quire.testing.emulator.sheets_methods import Method
 from quire.testing.emulator.spreadsheet import make_book, spreadsheet_json
 from quire.testing.emulator.values import Values, truth
 from quire.testing.emulator.world import World
@@ -40,85 +41,13 @@ _STANDARD = {
 }
 
 
+#: Query parameters that are true or false.
+_FLAGS = {"includeGridData", "excludeTablesInBandedRanges", "includeValuesInResponse"}
+
 _UNBOUND = (
     "Invalid JSON payload received. Unknown name \"{name}\": Cannot bind query parameter. Field '{name}' could not be "
     "found in request message."
 )
-
-
-@dataclass(frozen=True)
-class Method:
-    """A call of the API: its name, its answer's message, and the parameters it knows."""
-
-    name: str
-    verb: str
-    pattern: str
-    write: bool
-    answer: str
-    parameters: str = ""
-
-
-_RENDER = "majorDimension valueRenderOption dateTimeRenderOption"
-_WRITTEN = "valueInputOption includeValuesInResponse responseValueRenderOption responseDateTimeRenderOption"
-_ID = r"/v4/spreadsheets/(?P<book>[^/:]+)"
-
-METHODS = (
-    Method("create", "POST", r"/v4/spreadsheets", True, "Spreadsheet"),
-    Method(
-        "get", "GET", _ID, False, "Spreadsheet", "ranges includeGridData excludeTablesInBandedRanges commentsViewMode"
-    ),
-    Method("batchUpdate", "POST", _ID + ":batchUpdate", True, "BatchUpdateSpreadsheetResponse"),
-    Method("getByDataFilter", "POST", _ID + ":getByDataFilter", False, "Spreadsheet"),
-    Method(
-        "developerMetadata.search", "POST", _ID + "/developerMetadata:search", False, "SearchDeveloperMetadataResponse"
-    ),
-    Method("developerMetadata.get", "GET", _ID + r"/developerMetadata/(?P<metadata>[^/]+)", False, "DeveloperMetadata"),
-    Method("sheets.copyTo", "POST", _ID + r"/sheets/(?P<sheet>[^/:]+):copyTo", True, "SheetProperties"),
-    Method("values.batchGet", "GET", _ID + "/values:batchGet", False, "BatchGetValuesResponse", "ranges " + _RENDER),
-    Method("values.batchUpdate", "POST", _ID + "/values:batchUpdate", True, "BatchUpdateValuesResponse"),
-    Method("values.batchClear", "POST", _ID + "/values:batchClear", True, "BatchClearValuesResponse"),
-    Method(
-        "values.batchGetByDataFilter",
-        "POST",
-        _ID + "/values:batchGetByDataFilter",
-        False,
-        "BatchGetValuesByDataFilterResponse",
-    ),
-    Method(
-        "values.batchUpdateByDataFilter",
-        "POST",
-        _ID + "/values:batchUpdateByDataFilter",
-        True,
-        "BatchUpdateValuesByDataFilterResponse",
-    ),
-    Method(
-        "values.batchClearByDataFilter",
-        "POST",
-        _ID + "/values:batchClearByDataFilter",
-        True,
-        "BatchClearValuesByDataFilterResponse",
-    ),
-    Method(
-        "values.append",
-        "POST",
-        _ID + r"/values/(?P<range>.+):append",
-        True,
-        "AppendValuesResponse",
-        _WRITTEN + " insertDataOption",
-    ),
-    Method("values.clear", "POST", _ID + r"/values/(?P<range>.+):clear", True, "ClearValuesResponse"),
-    Method("values.get", "GET", _ID + r"/values/(?P<range>.+)", False, "ValueRange", _RENDER),
-    Method("values.update", "PUT", _ID + r"/values/(?P<range>.+)", True, "UpdateValuesResponse", _WRITTEN),
-)
-
-
-def find(request: Request) -> tuple[Method, dict[str, str]] | None:
-    for method in METHODS:
-        if method.verb == request.method:
-            match = re.fullmatch(method.pattern, request.path, re.DOTALL)
-            if match:
-                return method, match.groupdict()
-    return None
 
 
 class SheetsApi:
@@ -128,21 +57,33 @@ class SheetsApi:
     def handle(self, method: Method, parts: dict[str, str], request: Request, call: Call) -> Any:
         file = self.world.drive.files.get(parts.get("book", ""))
         if file is not None and file.mime_type != SPREADSHEET:
-            raise ApiError.sheets(
-                400, "This operation is not supported for this document", status="FAILED_PRECONDITION"
-            )
+            raise _other_kind(file.mime_type)
+        if file is None:
+            self._check_foreign(parts.get("book", ""))
         self._check_parameters(method, request)
         mask = self._mask(method, request)
         answer = self._run(method, parts, request, call, mask)
         return fieldmask.chosen(answer, mask) if mask else answer
 
+    def _check_foreign(self, book_id: str) -> None:
+        """Refuse a book that is somebody else's: its id is one of Google's, and it was never here."""
+        world = self.world
+        minted = re.fullmatch(r"1[A-Za-z0-9_-]{43}", book_id) is not None
+        if minted and world.switches.foreign_ids_exist and book_id not in world.drive.used:
+            raise ApiError.sheets(403, "The caller does not have permission")
+
     def _check_parameters(self, method: Method, request: Request) -> None:
-        known = _STANDARD | set(method.parameters.split())
+        known = (_STANDARD - {"uploadType"} if method.verb == "GET" else _STANDARD) | set(method.parameters.split())
         wrong = [
             ("", _UNBOUND.format(name=name))
             for name in request.query
             if schema.camel(name) not in known and name not in known
         ]
+        for name in _FLAGS & request.query.keys():
+            for value in request.query[name]:
+                if value.lower() not in schema.WORDS:
+                    field = schema.snake(name)
+                    wrong.append((field, f"Invalid value at '{field}' (TYPE_BOOL), {json.dumps(value)}"))
         if wrong:
             raise ApiError.bad_request(wrong)
 
@@ -151,6 +92,8 @@ class SheetsApi:
         if not text:
             return {}
         try:
+            if re.search(r"\s", text):
+                raise fieldmask.BadMask(text)
             mask = fieldmask.parse(text)
         except fieldmask.BadMask as error:
             raise _bad_field(text) from error
@@ -214,11 +157,9 @@ class SheetsApi:
             case "values.batchGetByDataFilter":
                 return read().batch_get_by_filter(body("BatchGetValuesByDataFilterRequest"))
             case "values.update":
-                world.library.shelf(book_id)
                 given = body("ValueRange", "data")
                 return self._change(book_id, lambda book: Values(book, now).update(text, given, query))
             case "values.append":
-                world.library.shelf(book_id)
                 given = body("ValueRange", "data")
                 return self._append(book_id, text, given, query)
             case "values.batchUpdate":
@@ -271,6 +212,9 @@ class SheetsApi:
         book = self._read(book_id, call)
         try:
             ranges = [a1.parse(text, book).rect for text in request.query.get("ranges", [])]
+            values = Values(book, self.world.now)
+            for rect in ranges:
+                values.inside(book.sheets[rect.sheet_id], rect)
         except Invalid as error:
             raise invalid(str(error)) from error
         return spreadsheet_json(
@@ -285,7 +229,13 @@ class SheetsApi:
     def _get_by_filter(self, book_id: str, given: dict[str, Any], call: Call, mask: Mask) -> Any:
         book = self._read(book_id, call)
         try:
-            ranges = [rect for wanted in given.get("dataFilters", []) for rect in matches(book, wanted)]
+            found = [rect for wanted in given.get("dataFilters", []) for rect in matches(book, wanted, noun="sheet")]
+            values = Values(book, self.world.now)
+            ranges: list[a1.Rect] = []
+            for rect in found:
+                values.inside(book.sheets[rect.sheet_id], rect)
+                if rect not in ranges:
+                    ranges.append(rect)
         except Invalid as error:
             raise invalid(str(error)) from error
         return spreadsheet_json(
@@ -377,6 +327,16 @@ class SheetsApi:
             return properties_json(book, twin)
 
         return self._change(to, work)
+
+
+def _other_kind(mime_type: str) -> ApiError:
+    """What Sheets says about a file that is no spreadsheet of its own."""
+    if "spreadsheetml" in mime_type or mime_type == "application/vnd.ms-excel":
+        text = "This operation is not supported for this document. The document must not be an Office file."
+        return ApiError.sheets(400, text, status="FAILED_PRECONDITION")
+    if mime_type.startswith(APPS) and mime_type not in {FOLDER, SHORTCUT}:
+        return not_found()
+    return ApiError.sheets(400, "Request contains an invalid argument.")
 
 
 def _bad_field(path: str) -> ApiError:

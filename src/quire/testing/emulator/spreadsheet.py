@@ -18,7 +18,7 @@ from quire.testing.emulator.requests_cells import changed
 from quire.testing.emulator.requests_dimension import without_zero_sheet
 from quire.testing.emulator.requests_metadata import metadata_json
 from quire.testing.emulator.requests_named import named_json, protected_json
-from quire.testing.emulator.requests_sheet import make_sheet, properties_json
+from quire.testing.emulator.requests_sheet import check_settings, make_sheet, properties_json
 
 ROW_PIXELS = 21
 COLUMN_PIXELS = 100
@@ -35,7 +35,7 @@ def spreadsheet_json(
 ) -> dict[str, Any]:
     """The resource; with ranges, only the sheets that they touch. Cells are shown where asked for or masked in."""
     mask = mask or {}
-    data = wants(mask, "sheets", "data") if mask else grid_data
+    data = "sheets" in mask and wants(mask, "sheets", "data") if mask else grid_data
     reader = Reader(book, now)
     out: dict[str, Any] = {"spreadsheetId": book.book_id, "properties": book.properties}
     out["sheets"] = [
@@ -85,7 +85,7 @@ def grid_json(reader: Reader, sheet: Sheet, box: Box) -> dict[str, Any]:
     if box.left:
         out["startColumn"] = box.left
     rows: list[dict[str, Any]] = []
-    for row, column, cell in sheet.cells(box):
+    for row, column, cell in reader.calculation.cells(sheet.sheet_id, box):
         while len(rows) <= row - box.top:
             rows.append({})
         values: list[Any] = rows[row - box.top].setdefault("values", [])
@@ -154,6 +154,10 @@ def hidden_by_filter(reader: Reader, sheet: Sheet) -> set[int]:
 def make_book(book_id: str, given: Mapping[str, Any], seed: int) -> Book:
     """A new book from the body of ``spreadsheets.create``."""
     properties = given.get("properties", {})
+    try:
+        check_settings(properties)
+    except Invalid as error:
+        raise Invalid(f"Invalid properties: {error}") from error
     book = Book(book_id, properties.get("title") or "Untitled spreadsheet", seed)
     book.properties = {**book.properties, **{k: v for k, v in paired(properties).items() if k != "title"}}
     for index, wanted in enumerate(given.get("sheets", [])):

@@ -13,6 +13,7 @@
 | ``service_account_has_quota`` | files may be created in My Drive | 403 ``storageQuotaExceeded`` |
 | ``retry_after`` | a 429 has no Retry-After header, as recorded | it says how many seconds |
 | ``find_replace_sees_blanks`` | a pattern that matches nothing-at-all finds blank cells of a ``range`` | it does not |
+| ``foreign_ids_exist`` | an id as Google mints them that never was here is 404 | it is somebody else's book: 403 |
 | ``append_sees_stale_grid`` | an append finds its row in the newest version | in the one before, so it may overwrite |
 """
 
@@ -35,6 +36,7 @@ class Switches:
     service_account_has_quota: bool = True
     retry_after: bool = False
     find_replace_sees_blanks: bool = True
+    foreign_ids_exist: bool = False
     append_sees_stale_grid: bool = False
 
     def set(self, given: dict[str, Any]) -> None:

@@ -7,18 +7,25 @@ the right: the row is two tables, and the second is the last.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from quire.testing.emulator.a1 import Box
 from quire.testing.emulator.book import Sheet
 
 
-def tables(sheet: Sheet) -> list[Box]:
-    """All tables of a sheet, by their top left corners."""
+def tables(sheet: Sheet, spread: Iterable[tuple[int, int]] = ()) -> list[Box]:
+    """All tables of a sheet, by their top left corners; what formulas spread into ``spread`` counts as filled."""
     boxes: list[Box] = []
-    for row, held in enumerate(sheet.rows):
-        if not held:
+    filled: dict[int, set[int]] = {}
+    for row, column in spread:
+        filled.setdefault(row, set()).add(column)
+    for row in range(max(len(sheet.rows), max(filled, default=-1) + 1)):
+        held = sheet.row(row)
+        if not held and row not in filled:
             continue
         run: Box | None = None
-        for column in sorted(column for column, cell in held.items() if cell.value is not None):
+        own = {column for column, cell in held.items() if cell.value is not None}
+        for column in sorted(own | filled.get(row, set())):
             if run is not None and column == run.right:
                 run = Box(row, row + 1, run.left, column + 1)
                 continue
@@ -47,6 +54,6 @@ def _touch(a: Box, b: Box) -> bool:
     return a.top <= b.bottom and b.top <= a.bottom and a.left <= b.right and b.left <= a.right
 
 
-def last_table(sheet: Sheet, box: Box) -> Box | None:
-    found = [table for table in tables(sheet) if table.meets(box)]
+def last_table(sheet: Sheet, box: Box, spread: Iterable[tuple[int, int]] = ()) -> Box | None:
+    found = [table for table in tables(sheet, spread) if table.meets(box)]
     return found[-1] if found else None

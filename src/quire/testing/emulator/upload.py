@@ -7,7 +7,8 @@ import re
 import secrets
 from typing import Any
 
-from quire.testing.emulator.drive_api import DriveApi, check_match, v3_body
+from quire.testing.emulator.drive_api import DriveApi
+from quire.testing.emulator.drive_v2 import check_match, file_answer, v3_body
 from quire.testing.emulator.error import ApiError
 from quire.testing.emulator.http import Request, Response
 
@@ -57,7 +58,7 @@ class UploadApi:
         else:
             file = drive.create(given, content, content_type.partition(";")[0].strip())
         self.world.dirty()
-        return self.drive_api.v2_file(file, request) if v2 else self.drive_api.file(file, request)
+        return file_answer(self.drive_api, file, request) if v2 else self.drive_api.file(file, request)
 
     def _begin(self, parts: dict[str, str | None], request: Request) -> Response:
         given = request.json()

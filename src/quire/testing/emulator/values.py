@@ -13,9 +13,11 @@ from quire.testing.emulator.book import Book, Sheet
 from quire.testing.emulator.cell import MAX_CHARACTERS, Entered
 from quire.testing.emulator.dimension import insert
 from quire.testing.emulator.error import ApiError, Invalid, invalid
-from quire.testing.emulator.filters import matches
+from quire.testing.emulator.filters import echoed, is_empty, matches
+from quire.testing.emulator.locales import EN, Locale
 from quire.testing.emulator.parse import Typed, entered
 from quire.testing.emulator.render import Reader
+from quire.testing.emulator.schema import WORDS
 from quire.testing.emulator.table import last_table
 
 TOO_LONG = f"Your input contains more than the maximum of {MAX_CHARACTERS} characters in a single cell."
@@ -32,7 +34,7 @@ _ENUMS = {
 def option(given: Mapping[str, Any], name: str, default: str) -> str:
     """An enumeration parameter, refused as Google's reader refuses it."""
     value = given.get(name)
-    if value is None or value == "":
+    if value is None:
         return default
     base = name[8].lower() + name[9:] if name.startswith("response") else name
     kind, words = _ENUMS[base]
@@ -50,6 +52,7 @@ class Values:
         self.book = book
         self.now = now
         self.reader = Reader(book, now)
+        self.locale = self.reader.locale
 
     def get(self, text: str, given: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -60,7 +63,7 @@ class Values:
 
     def read(self, rect: Rect, given: Mapping[str, Any], *, prefix: str = "", columns: bool = False) -> dict[str, Any]:
         sheet = self.book.sheets[rect.sheet_id]
-        self._inside(sheet, rect)
+        self.inside(sheet, rect)
         box = sheet.box(rect)
         by_column = columns if prefix else option(given, "majorDimension", "ROWS") == "COLUMNS"
         render = option(given, "responseValueRenderOption" if prefix else "valueRenderOption", "FORMATTED_VALUE")
@@ -82,22 +85,40 @@ class Values:
         return out
 
     def batch_get_by_filter(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "spreadsheetId": self.book.book_id,
-            "valueRanges": [
-                {"valueRange": self.read(rect, body), "dataFilters": [wanted]}
-                for wanted in body.get("dataFilters", ())
-                for rect in self._filtered(wanted)
-            ],
-        }
+        """The ranges in the order in which they lie; filters that mean the same range share an answer."""
+        found: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {}
+        by_column = option(body, "majorDimension", "ROWS") == "COLUMNS"
+        for index, wanted in enumerate(self._some(body)):
+            for rect in self._filtered(wanted, index):
+                sheet = self.book.sheets[rect.sheet_id]
+                box = sheet.box(rect)
+                answer: dict[str, Any] = {"range": "#REF!", "majorDimension": "COLUMNS" if by_column else "ROWS"}
+                if not is_empty(sheet, rect):
+                    answer = self.read(rect, body)
+                place = (self.book.order.index(rect.sheet_id), box.left, box.top, box.right, box.bottom)
+                held = found.setdefault(answer["range"], (place, {"valueRange": answer, "dataFilters": []}))
+                held[1]["dataFilters"].append(echoed(wanted))
+        out: dict[str, Any] = {"spreadsheetId": self.book.book_id}
+        if found:
+            out["valueRanges"] = [answer for _, answer in sorted(found.values(), key=lambda item: item[0])]
+        return out
 
-    def _filtered(self, wanted: Mapping[str, Any]) -> list[Rect]:
+    def _some(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        filters: list[Mapping[str, Any]] = body.get("dataFilters", [])
+        if not filters:
+            raise invalid("Must specify at least one dataFilter.")
+        return filters
+
+    def _filtered(self, wanted: Mapping[str, Any], index: int) -> list[Rect]:
         try:
-            return matches(self.book, wanted)
+            found = matches(self.book, wanted)
+            for rect in found:
+                self.inside(self.book.sheets[rect.sheet_id], rect)
+            return found
         except Invalid as error:
-            raise invalid(str(error)) from error
+            raise invalid(f"Invalid dataFilter[{index}]: {error}") from error
 
-    def _inside(self, sheet: Sheet, rect: Rect, *, whole: bool = False) -> None:
+    def inside(self, sheet: Sheet, rect: Rect, *, whole: bool = False) -> None:
         """Refuse what begins outside the grid, and for ``whole`` what ends outside it."""
         beyond = (rect.top or 0) >= sheet.row_count or (rect.left or 0) >= sheet.column_count
         if whole:
@@ -127,7 +148,7 @@ class Values:
     def write(self, parsed: a1.Parsed, body: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         rect = parsed.rect
         sheet = self.book.write(rect.sheet_id)
-        self._inside(sheet, rect, whole=True)
+        self.inside(sheet, rect, whole=True)
         mode = self._input_option(given)
         rows = by_rows(body)
         top, left = rect.top or 0, rect.left or 0
@@ -176,7 +197,12 @@ class Values:
             for right, item in enumerate(row):
                 if item is None:
                     continue
-                put(sheet, top + down, left + right, read_item(item, mode, year, f"values[{down}][{right}]"))
+                put(
+                    sheet,
+                    top + down,
+                    left + right,
+                    read_item(item, mode, year, f"values[{down}][{right}]", self.locale),
+                )
                 touched_rows.add(top + down)
                 touched_columns.add(left + right)
                 count += 1
@@ -252,9 +278,9 @@ class Values:
             mode = self._input_option(given)
             inserted = option(given, "insertDataOption", "OVERWRITE") == "INSERT_ROWS"
             sheet = self.book.write(rect.sheet_id)
-            self._inside(sheet, rect)
+            self.inside(sheet, rect)
             rows = by_rows(body)
-            table = last_table(sheet, sheet.box(rect))
+            table = last_table(sheet, sheet.box(rect), self.reader.calculation.spread(sheet.sheet_id))
             top, left = (table.bottom, table.left) if table else (rect.top or 0, rect.left or 0)
             out: dict[str, Any] = {"spreadsheetId": self.book.book_id}
             if table:
@@ -274,7 +300,9 @@ class Values:
         return {"spreadsheetId": self.book.book_id, **({"clearedRanges": cleared} if cleared else {})}
 
     def batch_clear_by_filter(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        cleared = [self._clear(rect) for wanted in body.get("dataFilters", ()) for rect in self._filtered(wanted)]
+        cleared = [
+            self._clear(rect) for at, wanted in enumerate(self._some(body)) for rect in self._filtered(wanted, at)
+        ]
         return {"spreadsheetId": self.book.book_id, **({"clearedRanges": cleared} if cleared else {})}
 
     def _clear_text(self, text: str) -> str:
@@ -285,7 +313,7 @@ class Values:
 
     def _clear(self, rect: Rect) -> str:
         sheet = self.book.write(rect.sheet_id)
-        self._inside(sheet, rect)
+        self.inside(sheet, rect)
         box = sheet.box(rect)
         for row, column, cell in list(sheet.cells(box)):
             if cell.value is not None:
@@ -294,7 +322,7 @@ class Values:
 
 
 def truth(value: Any) -> bool:
-    return value is True or (isinstance(value, str) and value.lower() == "true")
+    return value is True or (isinstance(value, str) and WORDS.get(value.lower(), False))
 
 
 def _by_columns(body: Mapping[str, Any]) -> bool:
@@ -309,7 +337,7 @@ def by_rows(body: Mapping[str, Any]) -> list[list[Any]]:
     return [[line[at] if at < len(line) else None for line in values] for at in range(height)]
 
 
-def read_item(item: Any, mode: str, year: int, where: str) -> Typed:
+def read_item(item: Any, mode: str, year: int, where: str, locale: Locale = EN) -> Typed:
     """One JSON item as a cell's content."""
     if isinstance(item, bool):
         return Typed(item)
@@ -318,7 +346,7 @@ def read_item(item: Any, mode: str, year: int, where: str) -> Typed:
     if isinstance(item, str):
         if len(item) > MAX_CHARACTERS:
             raise Invalid(TOO_LONG)
-        return Typed(item or None) if mode == "RAW" else entered(item, year=year)
+        return Typed(item or None) if mode == "RAW" else entered(item, year=year, locale=locale)
     raise Invalid(f"Invalid {where}: {_proto(item)}")
 
 

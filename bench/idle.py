@@ -6,13 +6,12 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-import noise
-import venvs
-from process import NotOffered, PeerFailed, PeerProcess
-from roster import Peer
-from servers import CannotStart
-from session import Place, Session, say
-from workloads import Figures
+from bench import noise, venvs
+from bench.process import NotOffered, PeerFailed, PeerProcess
+from bench.roster import Peer
+from bench.servers import CannotStart
+from bench.session import Place, Session, say
+from bench.workloads import Figures
 
 #: The installed size that the issue asks for is that of the core, without the extras that a store needs.
 WEIGHED = {"quire": "quire-core"}
@@ -60,7 +59,8 @@ def measure(session: Session, peers: list[Peer], sizes: dict[str, Any]) -> dict[
 
 
 def static(peer: Peer) -> Figures:
-    return {"import_ms": venvs.import_ms(peer.venv, peer.module), **venvs.weight(WEIGHED.get(peer.venv, peer.venv))}
+    weight = {} if peer.venv in venvs.HERE else venvs.weight(WEIGHED.get(peer.venv, peer.venv))
+    return {"import_ms": venvs.import_ms(peer.venv, peer.imports), **weight}
 
 
 def _reading(session: Session, peer: Peer, place: Place, process: PeerProcess) -> dict[str, float]:

@@ -14,8 +14,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 #: A repetition is called noisy beyond these: cores used by others; slowness against the best probe of the session.
 FOREIGN_CORES = 0.15
+FOREIGN_SECONDS = 0.1
 SYNC_RATIO = 2.0
 SPIN_RATIO = 1.25
+#: So long the machine may take to become quiet before a measurement begins anyway.
+PATIENCE = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +60,15 @@ def busy_seconds() -> float:
     return (user + nice + system + irq + softirq + steal) / TICKS
 
 
+def own_seconds(pid: int) -> float:
+    """CPU seconds of one process, and of the descendants that it has already waited for."""
+    fields = _stat(pid)
+    return 0.0 if fields is None else sum(int(field) for field in fields[11:15]) / TICKS
+
+
 def tree_seconds(root: int) -> float:
-    """CPU seconds of a process, its living descendants, and those that they have already waited for."""
-    own = 0.0
-    for pid in [root, *descendants(root)]:
-        fields = _stat(pid)
-        if fields is not None:
-            own += sum(int(field) for field in fields[11:15])
-    return own / TICKS
+    """The same of a process and of all its living descendants."""
+    return sum(own_seconds(pid) for pid in [root, *descendants(root)])
 
 
 def descendants(root: int) -> list[int]:
@@ -102,34 +106,56 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
+def reasons(found: Probe, best: dict[str, float], foreign_seconds: float = 0.0, seconds: float = 1.0) -> list[str]:
+    """Why a measurement does not count; nothing if the machine was quiet."""
+    why = []
+    # Clock ticks are coarse: a few of them say nothing about a short measurement.
+    if foreign_seconds > max(FOREIGN_CORES * seconds, FOREIGN_SECONDS):
+        why.append(f"others used {foreign_seconds / seconds:.2f} cores")
+    if found.fdatasync_ms > SYNC_RATIO * best["fdatasync_ms"]:
+        why.append(f"fdatasync took {found.fdatasync_ms / best['fdatasync_ms']:.1f} x the best")
+    if found.spin_ms > SPIN_RATIO * best["spin_ms"]:
+        why.append(f"the CPU took {found.spin_ms / best['spin_ms']:.1f} x the best")
+    return why
+
+
+def settle(directory: Path, best: dict[str, float], patience: float) -> Probe:
+    """The first quiet probe, or the last one when the patience is at its end: what the measurement before left behind
+    (a checkpoint, processes that end) shall not disturb the next one."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = probe(directory)
+        for name, value in asdict(found).items():
+            best[name] = min(value, best.get(name, value))
+        if not reasons(found, best) or time.monotonic() > deadline:
+            return found
+        time.sleep(0.25)
+
+
 class Watch:
     """Foreign CPU use while something is measured: the machine's busy time less that of our own process tree."""
 
-    def __init__(self, directory: Path, best: dict[str, float]) -> None:
+    def __init__(self, directory: Path, best: dict[str, float], patience: float = PATIENCE) -> None:
         self._directory = directory
         self._best = best
+        self._patience = patience
 
     def __enter__(self) -> Watch:
-        self._probe = probe(self._directory)
-        for name, value in asdict(self._probe).items():
-            self._best[name] = min(value, self._best.get(name, value))
+        self._probe = settle(self._directory, self._best, self._patience)
         self._begin = time.monotonic()
         self._busy = busy_seconds()
         self._own = tree_seconds(os.getpid())
         return self
 
     def __exit__(self, *exc: object) -> None:
-        seconds = max(time.monotonic() - self._begin, 1e-3)
+        self._seconds = max(time.monotonic() - self._begin, 1e-3)
         busy = busy_seconds() - self._busy
         own = tree_seconds(os.getpid()) - self._own
-        self.foreign_cores = max(0.0, busy - own) / seconds
+        self._foreign = max(0.0, busy - own)
 
     def report(self) -> dict[str, Any]:
-        reasons = []
-        if self.foreign_cores > FOREIGN_CORES:
-            reasons.append(f"others used {self.foreign_cores:.2f} cores")
-        if self._probe.fdatasync_ms > SYNC_RATIO * self._best["fdatasync_ms"]:
-            reasons.append(f"fdatasync took {self._probe.fdatasync_ms / self._best['fdatasync_ms']:.1f} x the best")
-        if self._probe.spin_ms > SPIN_RATIO * self._best["spin_ms"]:
-            reasons.append(f"the CPU took {self._probe.spin_ms / self._best['spin_ms']:.1f} x the best")
-        return {**asdict(self._probe), "foreign_cores": round(self.foreign_cores, 3), "noisy": reasons}
+        return {
+            **asdict(self._probe),
+            "foreign_cores": round(self._foreign / self._seconds, 3),
+            "noisy": reasons(self._probe, self._best, self._foreign, self._seconds),
+        }

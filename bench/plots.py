@@ -6,7 +6,7 @@ import math
 from html import escape
 from typing import Any
 
-from figures import Metric, Summary
+from bench.figures import Metric, Summary
 
 WIDTH, ROW, LEFT, RIGHT, TOP = 860, 26, 210, 150, 62
 COLOURS = {"quire": "#c2410c", "engine": "#1d4ed8", "queue": "#64748b", "raw": "#15803d"}
@@ -78,3 +78,36 @@ def _legend(kinds: list[str], height: float) -> list[str]:
             parts.append(f'<text x="{x + 18}" y="{height - 16}" fill="#4b5563">{label}</text>')
             x += 40 + 7 * len(label)
     return parts
+
+
+def curves(heading: str, axes: tuple[str, str], lines: dict[str, list[tuple[float, float]]]) -> str:
+    """Lines from zero, one for each label: what grows, and what stays flat."""
+    height, bottom, colours = 360, 300, ["#c2410c", "#1d4ed8", "#64748b", "#15803d", "#7c3aed", "#0e7490", "#be123c"]
+    widest = max(max(x for x, _ in points) for points in lines.values()) or 1.0
+    highest = max(max(y for _, y in points) for points in lines.values()) * 1.05 or 1.0
+    left, right = 80, WIDTH - 200
+
+    def place(point: tuple[float, float]) -> str:
+        x, y = point
+        return f"{left + (right - left) * x / widest:.1f} {bottom - (bottom - TOP) * y / highest:.1f}"
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"',
+        ' font-family="system-ui, sans-serif" font-size="13">',
+        f"<title>{escape(heading)}</title>",
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="14" y="24" font-size="16" font-weight="600" fill="#111827">{escape(heading)}</text>',
+        f'<text x="14" y="44" fill="#4b5563">{escape(axes[1])} over {escape(axes[0])}</text>',
+        f'<path d="M{left} {TOP}V{bottom}H{right}" stroke="#9ca3af" fill="none"/>',
+    ]
+    for part in (0.0, 0.5, 1.0):
+        x, y = left + (right - left) * part, bottom - (bottom - TOP) * part
+        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle" fill="#4b5563">{widest * part:,.0f}</text>')
+        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end" fill="#4b5563">{highest * part:,.1f}</text>')
+    for number, (label, points) in enumerate(lines.items()):
+        colour = colours[number % len(colours)]
+        parts.append(f'<path d="M{" L".join(map(place, points))}" stroke="{colour}" stroke-width="2" fill="none"/>')
+        y = TOP + 20 * number
+        parts.append(f'<rect x="{right + 16}" y="{y}" width="12" height="12" rx="2" fill="{colour}"/>')
+        parts.append(f'<text x="{right + 34}" y="{y + 11}" fill="#111827">{escape(label)}</text>')
+    return "\n".join([*parts, "</svg>", ""])

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from servers import psql_folder
+from bench.servers import psql_folder
 
 
 class PeerFailed(Exception):

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import plots
-from bars import Bar, judge
-from figures import METRICS, Metric, Summary, summarise, values
+from bench import plots, where, words
+from bench.bars import STORES, Bar, judge, rivals
+from bench.figures import METRICS, Metric, Summary, summarise, values
 
 PLOTTED = [
     "w1_drain",
@@ -16,12 +16,14 @@ PLOTTED = [
     "w3_p50",
     "w4_seconds",
     "w5_over",
+    "w6_1m",
     "w7_statements",
     "w7_import",
     "w8_seconds",
     "w9_4",
-    "w10_mb",
 ]
+#: What is drawn as a curve, and its axes.
+CURVES = {"W10": ("turns", "MB stored"), "W11": ("transitions", "MB resident")}
 GROUPS = {"quire": "Quire", "engine": "Workflow engines", "queue": "Queues (no step checkpoints)", "raw": "Raw limit"}
 
 
@@ -50,6 +52,11 @@ def write(results: dict[str, Any], out: Path) -> list[Path]:
             path = folder / f"{metric.key.replace('_', '-')}.svg"
             path.write_text(plots.chart(metric, title, table[metric.key], results["peers"], results["quick"]))
             drawn.append(path)
+    for workload, axes in CURVES.items():
+        if lines := curves_of(workload, results):
+            path = folder / f"{workload.lower()}-curve.svg"
+            path.write_text(plots.curves(f"{workload}: {results['workloads'][workload]['title']}", axes, lines))
+            drawn.append(path)
     raw = folder / "results.json"
     raw.write_text(json.dumps(results, indent=1) + "\n")
     page = out / "benchmarks.md"
@@ -57,30 +64,73 @@ def write(results: dict[str, Any], out: Path) -> list[Path]:
     return [page, raw, *drawn]
 
 
+def curves_of(workload: str, results: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    """The points of the last run of each peer, by its label."""
+    lines = {}
+    for run in results["runs"]:
+        if run["workload"] == workload and "figures" in run:
+            found = run["figures"]
+            if workload == "W10":
+                points = [(point["turns"], point["bytes"] / 1e6) for point in found["points"]]
+            else:
+                points = [(count, kilobytes / 1000) for count, kilobytes, *_ in found["samples"]]
+            lines[results["peers"][run["peer"]]["label"]] = points
+    return lines
+
+
 def summary(results: dict[str, Any]) -> str:
     """For the terminal: the bars, and how noisy the run was."""
     return "\n".join([noise_line(results), "", *bar_table(judge(results))])
 
 
+def wins(results: dict[str, Any], table: dict[str, dict[str, Summary]]) -> list[str]:
+    """Every figure in which a peer is better than Quire on its store, or on any store if Quire is on none like it."""
+    lines = []
+    for metric in METRICS:
+        found = table.get(metric.key, {})
+        better = []
+        for name in rivals(results["peers"]):
+            own = f"quire_{results['peers'][name]['store']}"
+            mine = found.get(own if own in STORES else "quire_sqlite")
+            if name not in found or mine is None:
+                continue
+            theirs, ours = found[name].median, mine.median
+            if theirs > ours if metric.higher_is_better else theirs < ours:
+                noisy = ", noisy" if found[name].noisy or mine.noisy else ""
+                label = results["peers"][name]["label"]
+                better.append(f"{label} {_number(metric, theirs)} against {_number(metric, ours)}{noisy}")
+        if better:
+            unit = f", {metric.unit}" if metric.unit else ""
+            lines.append(f"- {metric.workload} {metric.title}{unit}: {'; '.join(better)}.")
+    return lines or ["- In nothing that this run measured."]
+
+
+def _number(metric: Metric, value: float) -> str:
+    return f"{value:,.{metric.digits}f}"
+
+
 def markdown(results: dict[str, Any], table: dict[str, dict[str, Summary]], drawn: list[Path]) -> str:
     machine = results["machine"]
-    lines = [
-        "# Benchmarks",
-        "",
-        "This page is written by `make bench` (`bench/run.py`); nothing in it is typed by hand. All figures come from",
-        "one run on one machine, each with a process and an empty store of its own, the repetitions interleaved over",
-        "the peers, after a warm-up that is thrown away. A cell is the median, with the lowest and the highest",
-        "repetition in brackets. The raw figures, the versions of all packages and the settings are in",
-        "[results.json](benchmarks/results.json).",
-        "",
-    ]
+    lines = [words.HEAD]
     if results["quick"]:
         lines += ["**A quick run: the sizes are too small to say anything about speed.**", ""]
-    lines += [noise_line(results), "", "## Bars", "", *bar_table(judge(results)), ""]
+    lines += [noise_line(results), "", *time_line(results)]
+    lines += ["## Bars", "", words.BARS, *bar_table(judge(results)), ""]
+    lines += ["## Where a peer is better", "", words.WINS, *wins(results, table), ""]
     for workload, about in results["workloads"].items():
         lines += workload_section(workload, about, results, table, drawn)
+    lines += where.section(results)
+    lines += ["## Not alike", "", words.NOT_ALIKE]
     lines += ["## Peers", "", *peer_list(results), "", "## Machine", "", *machine_list(machine), ""]
     return "\n".join(lines)
+
+
+def time_line(results: dict[str, Any]) -> list[str]:
+    if "ended_at" not in results:
+        return ["**The run was stopped before its end.** What it had measured by then is shown.", ""]
+    resumed = f", and resumed {len(results['resumed_at'])} times" if results.get("resumed_at") else ""
+    limit = f" It had {results['minutes']:g} minutes." if results.get("minutes") else ""
+    return [f"Begun {results['begun_at']}, ended {results['ended_at']}{resumed}.{limit}", ""]
 
 
 def noise_line(results: dict[str, Any]) -> str:
@@ -88,9 +138,12 @@ def noise_line(results: dict[str, Any]) -> str:
     noisy = [run for run in runs if run["noise"]["noisy"]]
     if not noisy:
         return f"The machine was quiet: none of {len(runs)} measurements was disturbed."
+    clean = {(run["workload"], run["peer"], run["repetition"]) for run in runs if not run["noise"]["noisy"]}
+    made_good = sum((run["workload"], run["peer"], run["repetition"]) in clean for run in noisy)
+    again = f" {made_good} of them were made again undisturbed." if made_good else ""
     return (
-        f"**{len(noisy)} of {len(runs)} measurements were disturbed** by other work on the machine. They are left out "
-        "wherever an undisturbed repetition exists; a figure that has none is marked *noisy*."
+        f"**{len(noisy)} of {len(runs)} measurements were disturbed** by other work on the machine.{again} They are "
+        "left out wherever an undisturbed repetition exists; a figure that has none is marked *noisy*."
     )
 
 
@@ -101,7 +154,8 @@ def bar_table(bars: list[Bar]) -> list[str]:
             lines.append(f"| {bar.figure} | {bar.bar} | - | not measured |")
             continue
         against = f" ({bar.against})" if bar.against else ""
-        verdict = ("reached" if bar.reached else "**not reached**") + (", noisy" if bar.noisy else "")
+        verdict = "no bar" if bar.beside else "reached" if bar.reached else "**not reached**"
+        verdict += ", noisy" if bar.noisy else ""
         lines.append(f"| {bar.figure} | {bar.bar} | {bar.found:,.3g} {bar.unit}{against} | {verdict} |")
     return lines
 
@@ -123,11 +177,18 @@ def workload_section(
             if rows:
                 lines += [f"| *{group}* |" + " |" * (len(metrics) + 1), *rows]
         lines.append("")
+    if about.get("left_out"):
+        lines += [f"Quire alone. {about['left_out']}", ""]
+    if workload in words.ABOUT:
+        lines.append(words.ABOUT[workload])
     lines += remarks(workload, about["sizes"], results)
     for metric in metrics:
         for path in drawn:
             if path.stem == metric.key.replace("_", "-"):
                 lines += [f"![{metric.title}](benchmarks/{path.name})", ""]
+    for path in drawn:
+        if path.stem == f"{workload.lower()}-curve":
+            lines += [f"![{CURVES[workload][1]}](benchmarks/{path.name})", ""]
     return lines
 
 
@@ -163,7 +224,7 @@ def remarks(workload: str, sizes: dict[str, Any], results: dict[str, Any]) -> li
         if results["peers"][run["peer"]]["kind"] == "raw":
             continue
         if run["sizes"] != sizes and "figures" in run:
-            smaller = ", ".join(f"{name} {value:,}" for name, value in run["sizes"].items() if sizes.get(name) != value)
+            smaller = ", ".join(f"{name} {value}" for name, value in run["sizes"].items() if sizes.get(name) != value)
             said[f"{label}: smaller size, {smaller}."] = None
         if "not_offered" in run:
             said[f"{label}: not offered, {run['not_offered']}."] = None

@@ -1,10 +1,12 @@
-"""The API under load: mixed reads and acts at a steady rate while workers run flat out.
+"""The API under load: mixed reads and acts at a steady rate while workers run.
 
-    .venv/bin/python bench/server_load.py [--ledger URL] [--seconds 60] [--rate 200] [--workers 4]
+    .venv/bin/python bench/server_load.py [--seconds 60] [--rate 200] [--workers 4] [--ledger sqlite|postgres|URL] ...
 
-Workers, server and callers are processes of their own. Requests leave on a fixed timetable, whatever the answers do,
-and are timed from the moment at which they were due, so a server that stalls cannot hide it. The workers' speed (steps
-a second) is taken before, during and after. What is printed is what docs/server.md cites.
+Four runs of a minute, under six minutes in all: SQLite and PostgreSQL, with steps of 0.2 s and with steps that take no
+time. Workers, server and callers are processes of their own, and PostgreSQL flushes every commit. Requests leave on a
+fixed timetable, whatever the answers do, and are timed from the moment at which they were due, so a server that stalls
+cannot hide it. The workers' speed (steps a second) is taken before, during and after. What is printed is the table of
+docs/server.md; ``--json`` prints all figures.
 """
 
 from __future__ import annotations
@@ -14,17 +16,16 @@ import asyncio
 import json
 import multiprocessing
 import os
-import random
 import signal
 import statistics
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
+
+from callers import STANDING, Callers, Told
 
 from quire import Run, Workflow
 from quire.surfaces.client import Client
@@ -32,8 +33,9 @@ from quire.surfaces.client import Client
 SPAWN = multiprocessing.get_context("spawn")
 #: Records that go round for ever: the workers never run out of work.
 ROUNDS = 200
-#: Records that stand still and are read.
-STANDING = 2000
+#: How long a step takes in the two kinds of runs: it waits for something, or the workers run flat out.
+KINDS = {"steps of 0.2 s": 0.2, "steps that take no time": 0.0}
+LEDGERS = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
 def workflows(done: Any = None, takes: float = 0.0) -> list[Workflow[Any, Any, Any]]:
@@ -46,8 +48,7 @@ def workflows(done: Any = None, takes: float = 0.0) -> list[Workflow[Any, Any, A
 
     def count() -> None:
         if done is not None:
-            with done.get_lock():
-                done.value += 1
+            done.value += 1
 
     rounds: Workflow[dict[str, Any], Any, None] = Workflow("round")
 
@@ -131,176 +132,6 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-# -- the callers -----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Told:
-    """What the callers saw."""
-
-    seconds: float = 0.0
-    late: float = 0.0
-    #: Kind of request → how long each took, from the moment at which it was due.
-    took: dict[str, list[float]] = field(default_factory=dict)
-    statuses: Counter[int] = field(default_factory=Counter)
-    #: What went wrong, the first few.
-    wrong: list[str] = field(default_factory=list)
-    errors: int = 0
-    streamed: int = 0
-
-    @property
-    def all(self) -> list[float]:
-        return sorted(value for values in self.took.values() for value in values)
-
-
-class Line:
-    """One connection that is kept alive; a small HTTP client that costs little."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.reader: asyncio.StreamReader | None = None
-        self.writer: asyncio.StreamWriter | None = None
-
-    async def open(self) -> None:
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-
-    async def request(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        if self.writer is None or self.reader is None or self.reader.at_eof() or self.writer.is_closing():
-            # The server closes what stands idle for half a minute; a client looks before it uses a line again.
-            self.close()
-            await self.open()
-        assert self.reader is not None and self.writer is not None
-        content = b"" if body is None else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Length: {len(content)}\r\n"
-        if body is not None:
-            head += "Content-Type: application/json\r\n"
-        self.writer.write(head.encode() + b"\r\n" + content)
-        top = await self.reader.readuntil(b"\r\n\r\n")
-        length = int(top.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
-        return int(top[9:12]), await self.reader.readexactly(length)
-
-    def close(self) -> None:
-        if self.writer is not None:
-            self.writer.close()
-
-
-class Callers:
-    """A timetable of mixed requests over a few connections."""
-
-    #: Of a hundred requests; two of three read.
-    MIX = (
-        ("show", 20),
-        ("record list", 14),
-        ("why", 8),
-        ("counts", 6),
-        ("approvals", 5),
-        ("errors", 4),
-        ("workflows", 4),
-        ("standing", 4),
-        ("start", 15),
-        ("signal", 10),
-        ("priority", 6),
-        ("cancel", 4),
-    )
-
-    def __init__(self, port: int, rate: float, streams: int) -> None:
-        self.port = port
-        self.rate = rate
-        self.streams = streams
-        self.told = Told()
-        self.dice = random.Random(7)
-        self.free: asyncio.LifoQueue[Line] = asyncio.LifoQueue()
-        self.waiting: list[str] = []
-        self.number = 0
-
-    def one(self) -> tuple[str, str, str, Any, tuple[int, ...]]:
-        """The next request: kind, method, path, body, and the answers that are right."""
-        [kind] = self.dice.choices([name for name, _ in self.MIX], [share for _, share in self.MIX])
-        some = f"stands-{self.dice.randrange(STANDING):05}"
-        if kind in ("signal", "cancel") and not self.waiting:
-            kind = "start"
-        match kind:
-            case "show":
-                return kind, "GET", f"/api/records/{some}", None, (200,)
-            case "record list":
-                return kind, "GET", f"/api/records?workflow=order&limit=50&after={some}", None, (200,)
-            case "why":
-                return kind, "GET", f"/api/records/{some}/why", None, (200,)
-            case "start":
-                self.number += 1
-                name = f"o-{os.getpid()}-{self.number}"
-                return kind, "POST", "/api/records", {"workflow": "order", "data": {"n": 1}, "record_id": name}, (201,)
-            case "signal":
-                name = self.waiting.pop(self.dice.randrange(len(self.waiting)))
-                return kind, "POST", f"/api/records/{name}/signals/paid", {"value": 1}, (200,)
-            case "cancel":
-                # It may have ended meanwhile, which is told as 409.
-                name = self.waiting.pop(self.dice.randrange(len(self.waiting)))
-                return kind, "POST", f"/api/records/{name}/cancel", {"reason": "changed their mind"}, (200, 409)
-            case "priority":
-                return kind, "POST", f"/api/records/{some}/priority", {"priority": self.dice.randrange(9)}, (200,)
-        return kind, "GET", f"/api/{kind}", None, (200,)
-
-    async def run(self, length: float) -> Told:
-        streams = [asyncio.ensure_future(self._listen()) for _ in range(self.streams)]
-        for _ in range(16):
-            line = Line(self.port)
-            await line.open()
-            self.free.put_nowait(line)
-        loop, under_way = asyncio.get_running_loop(), set()
-        begun = loop.time()
-        for place in range(int(self.rate * length)):
-            due = begun + place / self.rate
-            wait = due - loop.time()
-            if wait > 0:
-                await asyncio.sleep(wait)
-            task = asyncio.ensure_future(self._send(due))
-            under_way.add(task)
-            task.add_done_callback(under_way.discard)
-        if under_way:
-            await asyncio.wait(under_way, timeout=30)
-        self.told.seconds = loop.time() - begun
-        self.told.late = max(0.0, self.told.seconds - length)
-        for stream in streams:
-            stream.cancel()
-        await asyncio.gather(*streams, return_exceptions=True)
-        while not self.free.empty():
-            self.free.get_nowait().close()
-        return self.told
-
-    async def _send(self, due: float) -> None:
-        line = self.free.get_nowait() if not self.free.empty() else Line(self.port)
-        kind, method, path, body, right = self.one()
-        try:
-            status, answer = await line.request(method, path, body)
-        except (OSError, EOFError, ValueError) as error:
-            self._wrong(f"{kind}: {type(error).__name__}: {error}")
-            line.close()
-            return
-        self.free.put_nowait(line)
-        self.told.took.setdefault(kind, []).append(asyncio.get_running_loop().time() - due)
-        self.told.statuses[status] += 1
-        if status not in right:
-            self._wrong(f"{kind}: {status} {answer[:200]!r}")
-        elif kind == "start":
-            self.waiting.append(body["record_id"])
-
-    def _wrong(self, text: str) -> None:
-        self.told.errors += 1
-        if len(self.told.wrong) < 10:
-            self.told.wrong.append(text)
-
-    async def _listen(self) -> None:
-        """Somebody has the dashboard open."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            writer.write(f"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode())
-            while got := await reader.read(65536):
-                self.told.streamed += len(got)
-        finally:
-            writer.close()
-
-
 # -- measuring -------------------------------------------------------------------------------------------------
 
 
@@ -315,11 +146,15 @@ async def seed(url: str) -> None:
         await client.start_many("round", [{}] * ROUNDS, ids=[f"round-{n:03}" for n in range(ROUNDS)])
 
 
-def pace(done: Any, length: float) -> float:
+def total(done: Sequence[Any]) -> int:
+    return sum(one.value for one in done)
+
+
+def pace(done: Sequence[Any], length: float) -> float:
     """Steps a second over so long."""
-    before, begun = done.value, time.monotonic()
+    before, begun = total(done), time.monotonic()
     time.sleep(length)
-    return float(done.value - before) / (time.monotonic() - begun)
+    return (total(done) - before) / (time.monotonic() - begun)
 
 
 def measure(
@@ -327,44 +162,46 @@ def measure(
 ) -> dict[str, Any]:
     """One run; its figures."""
     asyncio.run(seed(url))
-    done, port, told = SPAWN.Value("q", 0), SPAWN.Value("i", 0), SPAWN.Queue()
-    quiet = max(2.0, seconds / 4)
-    with process(serve_it, url, port) as server:
-        held = [process(work, url, done, takes) for _ in range(workers)]
-        for one in held:
-            one.__enter__()
-        try:
-            # The standing records come to their waits first; then the workers only go round.
-            while port.value == 0 or (workers and done.value < STANDING + 2 * ROUNDS):
-                time.sleep(0.05)
-            before = pace(done, quiet)
-            used, steps, begun = cpu_seconds(server.pid), done.value, time.monotonic()
-            with process(call, port.value, rate, seconds, streams, told) as caller:
-                answer: Told = told.get(timeout=seconds + 90)
-                caller_cpu = cpu_seconds(caller.pid)
-            took = time.monotonic() - begun
-            during = (done.value - steps) / took
-            server_cpu = (cpu_seconds(server.pid) - used) / took
-            after = pace(done, quiet)
-        finally:
-            for one in held:
-                one.__exit__(None, None, None)
+    port, told = SPAWN.Value("i", 0), SPAWN.Queue()
+    # One counter for each: a lock that they share would be one more thing to wait for.
+    done = [SPAWN.Value("q", 0, lock=False) for _ in range(workers)]
+    quiet = max(2.0, seconds / 8)
+    with ExitStack() as running:
+        server = running.enter_context(process(serve_it, url, port))
+        held = [running.enter_context(process(work, url, one, takes)) for one in done]
+        # The standing records come to their waits first; then the workers only go round.
+        while port.value == 0 or (workers and total(done) < STANDING + 2 * ROUNDS):
+            time.sleep(0.05)
+        before = pace(done, quiet)
+        processes = [server, *held]
+        used = [cpu_seconds(one.pid) for one in processes]
+        steps, begun = total(done), time.monotonic()
+        running.enter_context(process(call, port.value, rate, seconds, streams, told))
+        answer: Told = told.get(timeout=seconds + 90)
+        took = time.monotonic() - begun
+        during = (total(done) - steps) / took
+        server_cpu, *worker_cpu = [
+            (cpu_seconds(one.pid) - before) / took for one, before in zip(processes, used, strict=True)
+        ]
+        after = pace(done, quiet)
     alone = statistics.mean([before, after]) or 1.0
+    p50, p99 = share(answer.all, 0.5), share(answer.all, 0.99)
     return {
         "requests": len(answer.all),
         "rate": round(len(answer.all) / answer.seconds, 1),
         "errors": answer.errors,
         "wrong": answer.wrong,
         "statuses": dict(answer.statuses),
-        "p50_ms": round(share(answer.all, 0.5) * 1000, 1),
+        "p50_ms": round(p50 * 1000, 1),
         "p90_ms": round(share(answer.all, 0.9) * 1000, 1),
-        "p99_ms": round(share(answer.all, 0.99) * 1000, 1),
+        "p99_ms": round(p99 * 1000, 1),
         "most_ms": round(max(answer.all, default=0.0) * 1000, 1),
-        "by_kind_p50_ms": {
-            kind: round(statistics.median(took) * 1000, 1) for kind, took in sorted(answer.took.items())
-        },
+        "p99_by_p50": round(p99 / p50, 1) if p50 else 0.0,
+        "by_kind_p50_ms": {kind: round(share(sorted(all_), 0.5) * 1000, 1) for kind, all_ in answer.took.items()},
+        "by_kind_p99_ms": {kind: round(share(sorted(all_), 0.99) * 1000, 1) for kind, all_ in answer.took.items()},
         "server_cores": round(server_cpu, 2),
-        "callers_cores": round(caller_cpu / took, 2),
+        "callers_cores": round(answer.cpu_seconds / took, 2),
+        "workers_cores": round(sum(worker_cpu), 2),
         "steps_alone": round(alone),
         "steps_under_load": round(during),
         "workers_lost": round(1 - during / alone, 3),
@@ -372,20 +209,72 @@ def measure(
     }
 
 
+# -- telling ---------------------------------------------------------------------------------------------------
+
+HEAD = """\
+| ledger, {workers} workers, {seconds:.0f} s | answered | errors | p50 | p90 | p99 | p99 ÷ p50 | server | \
+steps a second, alone → under load |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def row(name: str, found: dict[str, Any]) -> str:
+    """A row of the table in docs/server.md."""
+    cells = [
+        name,
+        f"{found['rate']:.0f}/s",
+        f"{found['errors']} of {found['requests'] + found['errors']:,}",
+        *(_ms(found[f"{part}_ms"]) for part in ("p50", "p90", "p99")),
+        f"{found['p99_by_p50']:.1f}",
+        f"{found['server_cores']:.2f} of a core",
+        f"{found['steps_alone']:,} → {found['steps_under_load']:,} ({-found['workers_lost']:+.0%})".replace("-", "−"),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _ms(value: float) -> str:
+    return f"{value / 1000:.1f} s" if value >= 1000 else f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
+@contextmanager
+def ledger(name: str) -> Iterator[str]:
+    """A new ledger of this kind, or the one at this address."""
+    if name == "postgres":
+        from quire.testing.postgres import PostgresServer
+
+        with PostgresServer(durable=True) as server:
+            yield server.create_database()
+    elif name == "sqlite":
+        with tempfile.TemporaryDirectory(prefix="quire-load-") as folder:
+            yield f"sqlite:///{folder}/ledger.db"
+    else:
+        yield name
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ledger", default="", help="a ledger of its own in a scratch directory, if left out")
+    parser.add_argument("--ledger", action="append", help="sqlite, postgres, or the address of an empty ledger")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=200.0)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--step-seconds", type=float, default=0.0, help="how long a step waits; 0: workers flat out")
+    parser.add_argument("--step-seconds", type=float, action="append", help="how long a step waits; 0: flat out")
+    parser.add_argument("--json", action="store_true", help="all figures, as JSON")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="quire-load-") as folder:
-        url = given.ledger or f"sqlite:///{folder}/ledger.db"
-        figures = measure(url, given.seconds, given.rate, given.workers, given.step_seconds)
-    figures["cores"] = os.cpu_count()
-    figures["load_average"] = os.getloadavg()[0]
-    print(json.dumps(figures, indent=2))
+    kinds = KINDS
+    if given.step_seconds is not None:
+        kinds = {f"steps of {takes:g} s" if takes else "steps that take no time": takes for takes in given.step_seconds}
+    figures = {}
+    if not given.json:
+        print(HEAD.format(workers=given.workers, seconds=given.seconds), flush=True)
+    for name in given.ledger or list(LEDGERS):
+        for kind, takes in kinds.items():
+            with ledger(name) as url:
+                found = measure(url, given.seconds, given.rate, given.workers, takes)
+            called = f"{LEDGERS.get(name, 'ledger')}, {kind}"
+            figures[called] = found | {"load_average": os.getloadavg()[0], "cores": os.cpu_count()}
+            if not given.json:
+                print(row(called, found), *found["wrong"], sep="\n  wrong: ", flush=True)
+    if given.json:
+        print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import venvs
 
+from bench import venvs
 from quire.testing.postgres import PostgresServer, PostgresUnavailable
 
 #: On top of what a durable server has: room between checkpoints, and log lines that name their database.
@@ -34,7 +34,7 @@ def free_port() -> int:
         return port
 
 
-def wait_for_port(port: int, process: subprocess.Popen[bytes], name: str, timeout: float = 60.0) -> None:
+def wait_for_port(port: int, process: subprocess.Popen[bytes], name: str, timeout: float = 120.0) -> None:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if process.poll() is not None:

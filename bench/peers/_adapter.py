@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import inspect
 import json
 import os
@@ -38,7 +39,8 @@ class Adapter:
     crash(...) / resume(...)         begin work and be killed / finish it in a new process (W8)
     enqueue(n) / work() / drained(n) W9: one client, several worker processes
     w10(turns, turn_bytes)           bytes: growth of the store by one transcript of that many turns
-    w11(transitions)                 samples: [transitions so far, resident kB], by default through w2
+    w11(transitions)                 samples: [transitions so far, resident kB, objects], by default through w2
+    profiling() / profile(...)       before ``setup`` / seconds, loop_cpu, threads: the call under a profiler
     """
 
     #: Workload -> why this peer cannot do it.
@@ -54,17 +56,17 @@ class Adapter:
     def w11(self, transitions: int) -> Any:
         if inspect.iscoroutinefunction(getattr(self, "w2", None)):
             return self._w11_async(transitions)
-        samples = [[0, resident_kb()]]
+        samples = [sample(0)]
         while samples[-1][0] < transitions:
             answer = self.w2(*self.round)  # type: ignore[attr-defined]
-            samples.append([samples[-1][0] + answer["steps"], resident_kb()])
+            samples.append(sample(samples[-1][0] + answer["steps"]))
         return {"samples": thin(samples)}
 
     async def _w11_async(self, transitions: int) -> Answer:
-        samples = [[0, resident_kb()]]
+        samples = [sample(0)]
         while samples[-1][0] < transitions:
             answer = await self.w2(*self.round)  # type: ignore[attr-defined]
-            samples.append([samples[-1][0] + answer["steps"], resident_kb()])
+            samples.append(sample(samples[-1][0] + answer["steps"]))
         return {"samples": thin(samples)}
 
 
@@ -190,6 +192,12 @@ def clone_rows(table: str, new: dict[str, str], copied: list[str], where: str, f
 def resident_kb() -> int:
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def sample(transitions: int) -> list[int]:
+    """Resident kilobytes, and the objects that Python's collector knows: what grows in the one may be a cache in C."""
+    gc.collect()
+    return [transitions, resident_kb(), len(gc.get_objects())]
 
 
 def thin(samples: list[list[int]], most: int = 200) -> list[list[int]]:

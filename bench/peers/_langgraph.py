@@ -1,7 +1,7 @@
 """LangGraph with its own checkpointers, the same adapter for both stores.
 
-Settings: ``durability="sync"`` (each step is saved before the next one begins), 50 invocations at once, no queue and
-no worker: it has none, so W1 has no enqueue and W5's cap is the caller's semaphore.
+Settings: ``durability="sync"`` (each step is saved before the next one begins), 50 invocations at once, on uvloop. It
+has no queue and no worker: W1 has no enqueue, and the cap of W5 is the caller's semaphore.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import operator
 import os
 from typing import Annotated, Any, ClassVar, TypedDict
 
+import uvloop
 from _adapter import Adapter, Answer, Journal, Tally, expect_equal, sqlite_bytes, stopwatch, text_of, versions
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
@@ -39,6 +40,7 @@ class Talk(TypedDict):
 
 class LangGraphAdapter(Adapter):
     round = (20, 10)
+    loop_factory = staticmethod(uvloop.new_event_loop)
     missing: ClassVar[dict[str, str]] = {
         "idle": "no worker: nothing is running while nothing is invoked",
         "fill": "no queue: finished threads are never looked at again",
@@ -70,8 +72,13 @@ class LangGraphAdapter(Adapter):
             names = ["langgraph-checkpoint-sqlite", "aiosqlite"]
         await self.saver.setup()
         return {
-            "settings": {"durability": "sync", "at once": AT_ONCE, "pool": 20 if self.on_postgres else 1},
-            "versions": versions("langgraph", "langgraph-checkpoint", *names),
+            "settings": {
+                "durability": "sync",
+                "at once": AT_ONCE,
+                "pool": 20 if self.on_postgres else 1,
+                "loop": "uvloop",
+            },
+            "versions": versions("langgraph", "langgraph-checkpoint", "uvloop", *names),
         }
 
     async def close(self) -> None:

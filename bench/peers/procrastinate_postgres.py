@@ -1,6 +1,7 @@
 """Procrastinate: a queue, not a workflow engine. W2 is a chain of jobs; the fan-in of W4 is counted in the process.
 
-Settings: the asynchronous worker, LISTEN/NOTIFY on, 50 jobs at once, jobs deferred in bulk where it has a bulk call.
+Settings: the asynchronous worker on uvloop, LISTEN/NOTIFY on, 50 jobs at once, jobs deferred in bulk where it has a
+bulk call, psycopg in C.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from typing import Any, ClassVar
 
 import _postgres as postgres
+import uvloop
 from _adapter import (
     Adapter,
     Answer,
@@ -34,6 +36,7 @@ logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
 
 class ProcrastinateAdapter(Adapter):
     missing: ClassVar[dict[str, str]] = {"w10": "a queue: a job has no checkpoints"}
+    loop_factory = staticmethod(uvloop.new_event_loop)
 
     async def setup(self, url: str, directory: str) -> Answer:
         self.url = url
@@ -47,8 +50,14 @@ class ProcrastinateAdapter(Adapter):
             await self.app.schema_manager.apply_schema_async()
         self.eye = postgres.Eye(url)
         return {
-            "settings": {"concurrency": CONCURRENCY, "listen_notify": True, "pool": 20, "enqueue": "batch_defer_async"},
-            "versions": versions("procrastinate", "psycopg"),
+            "settings": {
+                "concurrency": CONCURRENCY,
+                "listen_notify": True,
+                "pool": 20,
+                "loop": "uvloop",
+                "enqueue": "batch_defer_async",
+            },
+            "versions": versions("procrastinate", "psycopg", "uvloop"),
         }
 
     def declare(self) -> None:

@@ -93,10 +93,11 @@ bench-sheets: $(VENV)/dev
 
 # The dashboard is tested in a real browser, which is a package of the system and not of Python.
 browser:
-	@if command -v chromium >/dev/null; then :; \
+	@if command -v chromium-headless-shell >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing Chromium for the browser tests" \
-		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; then :; \
+		&& apt-get update -qq && for package in chromium-headless-shell chromium; do DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq --no-install-recommends $$package >/dev/null 2>&1 && break; done; then :; \
+	elif command -v chromium >/dev/null; then :; \
 	else echo "There is no Chromium and it cannot be installed here: the browser tests skip, and fail in CI."; fi
 
 # Resolves every dependency anew, for every platform, and writes the pins.

@@ -17,21 +17,23 @@ from quire import Act, Fail, NotDone, Retry, Run, Workflow, effect
 
 
 class Browser:
-    """One page of a real Chromium, opened when it is first needed."""
+    """One page of a real Chromium, opened when it is needed."""
+
+    #: How long a field may take to appear, in seconds.
+    patience = 5.0
 
     async def enter(self, url: str, name: str, key: str) -> str:
         from playwright.async_api import TimeoutError as NotThere
         from playwright.async_api import async_playwright
 
         async with async_playwright() as started:
-            browser = await started.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-            )
+            chromium = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+            browser = await started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
             try:
                 page = await browser.new_page()
                 await page.goto(url)
                 try:
-                    await page.get_by_label("Name").fill(name, timeout=5000)
+                    await page.get_by_label("Name").fill(name, timeout=1000 * self.patience)
                 except NotThere as error:
                     raise NotDone(f"the page has no field 'Name' any more: {await page.title()!r}") from error
                 await page.get_by_label("Key").fill(key)

@@ -133,3 +133,10 @@ _counter = _Counter()
 def next_id() -> str:
     """An id that nobody else makes: for changes, claims and tries, of which there are many."""
     return f"{_counter.start}{_counter.next():x}"
+
+
+def made_after(later: str, earlier: str) -> bool:
+    """Whether ``next_id`` made one after the other. Of ids of two processes nobody can tell."""
+    process, mark, number = later.rpartition("-")
+    other, _, before = earlier.rpartition("-")
+    return bool(mark) and process == other and int(number, 16) > int(before, 16)

@@ -134,7 +134,9 @@ def tracker_url() -> Iterator[str]:
 async def test_a_page_whose_layout_broke_is_mended_and_one_record_is_retried(
     tracker_url: str, tmp_path: Path, browser_type_launch_args: dict[str, Any]
 ) -> None:
-    async with aopen(f"{tmp_path}/ledger.db", workflows=[tracker.submission], deps=tracker.make_deps()) as client:
+    browser = tracker.make_deps()
+    browser.patience = 0.5
+    async with aopen(f"{tmp_path}/ledger.db", workflows=[tracker.submission], deps=browser) as client:
         await client.start("submission", {"name": "Acme", "url": tracker_url}, id="s1")
         await client.work()
         first = await client.get("s1")

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import openpyxl
 import pytest
 
 from quire.errors import InputError
@@ -52,13 +51,15 @@ async def test_a_table_has_the_seven_columns_first_and_computes_nothing(tmp_path
 
 
 async def test_a_workbook_opens_and_its_text_is_text(tmp_path: Path) -> None:
+    from openpyxl import load_workbook
+
     async with opened(tmp_path) as (client, _):
         await worked(client)
         await client.start(steps, {"long": "y" * 40_000}, id="long")
         done = await export(client.ledger, tmp_path / "records.xlsx")
         lines = len(await client.events(limit=10_000))
 
-    book = openpyxl.load_workbook(done.path)
+    book = load_workbook(done.path)
     assert book.sheetnames == ["state_table", "log", "receipts"]
     table = [list(row) for row in book["state_table"].iter_rows()]
     ids = {row[0].value: row for row in table[1:]}
@@ -71,6 +72,8 @@ async def test_a_workbook_opens_and_its_text_is_text(tmp_path: Path) -> None:
 
 
 async def test_a_sheet_that_is_full_goes_on_in_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from openpyxl import load_workbook
+
     monkeypatch.setattr("quire.surfaces.workbook.SHEET_ROWS", 3)
 
     async def rows() -> AsyncIterator[list[int]]:
@@ -81,7 +84,7 @@ async def test_a_sheet_that_is_full_goes_on_in_another(tmp_path: Path, monkeypat
     assert await book.sheet("log", ["n"], rows()) == 5
     book.close()
 
-    assert openpyxl.load_workbook(tmp_path / "a.xlsx").sheetnames == ["log", "log 2", "log 3"]
+    assert load_workbook(tmp_path / "a.xlsx").sheetnames == ["log", "log 2", "log 3"]
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.xls", "a.docx"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -41,20 +42,28 @@ def server_before_tests(request: pytest.FixtureRequest) -> None:
             request.getfixturevalue("postgres_server")
 
 
+def statements_that_empty(connection: psycopg.Connection[Any]) -> sql.Composed | None:
+    """Make of a ledger what it was when it was new; nothing while it has no tables."""
+    tables = "SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'quire' AND relname <> 'ledger'"
+    names = [name for (name,) in connection.execute(tables)]
+    if not names:
+        return None
+    statements = [sql.SQL("DELETE FROM quire.{}").format(sql.Identifier(name)) for name in names]
+    return sql.SQL("; ").join([*statements, sql.SQL("UPDATE quire.ledger SET epoch = 1, sealed = ''")])
+
+
 @pytest.fixture(scope="session")
 def emptied_database(postgres_server: PostgresServer) -> Iterator[EmptiedDatabase]:
     """One database for each test process, emptied for each test: to make one takes longer than most tests."""
     url = postgres_server.create_database()
-    tables = "SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'quire' AND relname <> 'ledger'"
-    statements: list[sql.Composable] = []
+    statements: sql.Composed | None = None
     with psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s") as connection:
 
         def emptied() -> str:
-            if not statements and (names := [name for (name,) in connection.execute(tables)]):
-                statements.extend(sql.SQL("DELETE FROM quire.{}").format(sql.Identifier(name)) for name in names)
-                statements.append(sql.SQL("UPDATE quire.ledger SET epoch = 1, sealed = ''"))
-            if statements:
-                connection.execute(sql.SQL("; ").join(statements))
+            nonlocal statements
+            statements = statements or statements_that_empty(connection)
+            if statements is not None:
+                connection.execute(statements)
             return url
 
         yield emptied

@@ -21,7 +21,7 @@ import pytest
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
-from quire.ledger import postgres, postgres_view
+from quire.ledger import postgres, postgres_bell, postgres_link, postgres_view
 from quire.ledger.postgres import PostgresLedger
 from quire.ledger.postgres_wire import Wire
 from quire.machine import transition
@@ -65,11 +65,29 @@ from quire.testing.conformance import (
     wait_for,
 )
 from quire.testing.postgres import PostgresServer
+from tests.ledger.conftest import statements_that_empty
+
+
+@pytest.fixture(scope="session")
+def shared_url(postgres_server: PostgresServer, empty_ledger_in_postgres: str) -> Iterator[str]:
+    url = postgres_server.create_database(copied=empty_ledger_in_postgres)
+    yield url
+    postgres_server.drop_database(url)
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer, empty_ledger_in_postgres: str) -> Iterator[str]:
-    """An empty ledger in a database of its own."""
+def postgres_url(shared_url: str) -> str:
+    """An empty ledger, in a database where nobody else is."""
+    with psycopg.connect(shared_url, autocommit=True, options="-c lock_timeout=10s") as connection:
+        statements = statements_that_empty(connection)
+        assert statements is not None
+        connection.execute(statements)
+    return shared_url
+
+
+@pytest.fixture
+def new_url(postgres_server: PostgresServer, empty_ledger_in_postgres: str) -> Iterator[str]:
+    """An empty ledger in a database of its own, for a test that changes more than rows."""
     url = postgres_server.create_database(copied=empty_ledger_in_postgres)
     yield url
     postgres_server.drop_database(url)
@@ -843,7 +861,7 @@ async def test_idle_connections_that_died_are_made_again_without_an_error(postgr
 async def test_a_process_that_goes_silent_in_a_transaction_does_not_hold_up_a_halt(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "SILENCE_SECONDS", 1)
+    monkeypatch.setattr(postgres_link, "SILENCE_SECONDS", 1)
     async with opened(postgres_url) as [one, two]:
         gate = Gate(one, "commit")
         silent = asyncio.ensure_future(commit(one, new_start("r", 0.0)))
@@ -913,7 +931,7 @@ async def test_own_work_wakes_without_the_server(postgres_url: str) -> None:
 
 async def test_many_commits_are_told_of_once(postgres_url: str) -> None:
     async with opened(postgres_url, 1) as [ledger], raw(postgres_url) as connection:
-        await connection.execute(f"LISTEN {ledger._channel}")
+        await connection.execute(f"LISTEN {ledger._bell.channel}")
         told = 0
         begin = SYSTEM.boottime()
         for n in range(100):
@@ -924,7 +942,7 @@ async def test_many_commits_are_told_of_once(postgres_url: str) -> None:
         async for _ in connection.notifies(timeout=0.2):
             told += 1
 
-        assert 1 <= told <= 2 + span / postgres.NOTIFY_SECONDS
+        assert 1 <= told <= 2 + span / postgres_bell.NOTIFY_SECONDS
 
 
 async def test_a_told_clock_ends_the_wait(postgres_url: str) -> None:
@@ -1001,8 +1019,8 @@ async def test_no_hot_statement_reads_a_whole_table(postgres_url: str, name: str
 # -- opening -----------------------------------------------------------------------------------------------------
 
 
-async def test_two_ledgers_share_a_database_in_schemas_of_their_own(postgres_url: str) -> None:
-    async with opened(postgres_url, 1) as [one], opened(f"{postgres_url}?schema=other", 1) as [two]:
+async def test_two_ledgers_share_a_database_in_schemas_of_their_own(new_url: str) -> None:
+    async with opened(new_url, 1) as [one], opened(f"{new_url}?schema=other", 1) as [two]:
         await start(one)
         await order(one, "halt")
 
@@ -1010,23 +1028,23 @@ async def test_two_ledgers_share_a_database_in_schemas_of_their_own(postgres_url
         assert (await start(two, "q")).status is Status.PENDING
 
 
-async def test_a_ledger_of_a_newer_version_is_refused(postgres_url: str) -> None:
-    async with opened(postgres_url, 1), raw(postgres_url) as connection:
+async def test_a_ledger_of_a_newer_version_is_refused(new_url: str) -> None:
+    async with opened(new_url, 1), raw(new_url) as connection:
         await connection.execute("UPDATE ledger SET schema_version = 99")
 
         with pytest.raises(
             LedgerError, match=r"was made by a newer Quire \(schema 99, this one knows 1\); update Quire"
         ):
-            await PostgresLedger(postgres_url).open()
+            await PostgresLedger(new_url).open()
 
 
-async def test_a_schema_with_other_tables_is_refused(postgres_url: str) -> None:
-    async with raw(postgres_url) as connection:
+async def test_a_schema_with_other_tables_is_refused(new_url: str) -> None:
+    async with raw(new_url) as connection:
         await connection.execute("DROP SCHEMA quire CASCADE")
         await connection.execute("CREATE SCHEMA quire CREATE TABLE invoices (n int)")
 
         with pytest.raises(LedgerError, match="has tables, but is not a Quire ledger; choose another"):
-            await PostgresLedger(postgres_url).open()
+            await PostgresLedger(new_url).open()
 
 
 async def test_a_server_that_does_not_answer_is_named_with_the_remedy() -> None:

@@ -26,6 +26,7 @@ from quire.testing.conformance import (
     slot,
     the,
 )
+from tests.ledger.conftest import EmptiedDatabase
 from tests.ledger.test_postgres import opened, raw
 
 Meanwhile = Callable[[PostgresLedger], Awaitable[object]]
@@ -130,11 +131,13 @@ def _shape(verdict: Verdict, row: Record, lines: list[str]) -> tuple[object, ...
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE, ids=lambda it: it.__name__.strip("_"))
 @pytest.mark.parametrize("asked", ASKED)
-async def test_what_another_process_did_meanwhile_is_seen(postgres_url: str, asked: str, meanwhile: Meanwhile) -> None:
+async def test_what_another_process_did_meanwhile_is_seen(
+    emptied_database: EmptiedDatabase, asked: str, meanwhile: Meanwhile
+) -> None:
     """A guess comes to the same verdict, row and log as a decision under locks."""
     seen = []
-    for number, guesses in enumerate((True, False)):
-        async with opened(f"{postgres_url}?schema=l{number}") as [one, two]:
+    for guesses in (True, False):
+        async with opened(emptied_database()) as [one, two]:
             record = await run(one)
             await meanwhile(two)
             if not guesses:

@@ -11,7 +11,7 @@ import pytest
 from quire.ledger.sqlite import SqliteLedger
 from quire.model.record import Status
 from quire.testing import ToldClock
-from quire.testing.conformance import beat, claim, run, slot, start_all, the
+from quire.testing.conformance import beat, claim, order, run, slot, start_all, the
 
 
 class Wall:
@@ -85,3 +85,29 @@ async def test_across_boots_the_wall_clock_decides(tmp_path: Path) -> None:
     assert too_early.workers == 0
     assert (await ledger.recover()).workers == 1
     await ledger.close()
+
+
+async def test_no_look_and_no_claim_reads_records_that_have_ended(tmp_path: Path, clock: ToldClock) -> None:
+    ledger = SqliteLedger(tmp_path / "ledger.db", clock)
+    await ledger.open()
+    await start_all(ledger, ["a", "b"])
+    await order(ledger, "halt", "*")
+    await order(ledger, "resume", "*")
+    said: list[str] = []
+    await ledger.recover()
+    await claim(ledger)
+    for connection in ledger._connections.values():
+        connection.set_trace_callback(said.append)
+
+    await ledger.recover()
+    await claim(ledger)
+
+    plans = {
+        detail: statement
+        for statement in said
+        if statement.lstrip().startswith(("SELECT", "UPDATE"))
+        for *_, detail in ledger._connections["read"].execute(f"EXPLAIN QUERY PLAN {statement}")
+    }
+    await ledger.close()
+    assert any("USING INDEX records_open" in detail for detail in plans)
+    assert [plans[detail] for detail in plans if detail == "SCAN records"] == []

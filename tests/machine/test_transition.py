@@ -133,6 +133,12 @@ TABLE = [
         lambda r: transition.revive(r, LATER, "ann", 7),
         {P: P, R: None, W: P, N: P, D: None, E: P, C: P},
     ),
+    Row(
+        "adopt",
+        "person",
+        lambda r: transition.adopt(r, LATER, "ann", "copied", 7),
+        {P: N, R: N, W: N, N: N, D: None, E: None, C: None},
+    ),
 ]
 
 CASES = [

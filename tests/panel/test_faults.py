@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from quire import Workflow
+from quire.clock import SYSTEM
 from quire.errors import QuireError
 from quire.model.change import Query
 from quire.model.record import Status
 from quire.surfaces.client import Client
 from quire.surfaces.panel import Panel
+from quire.surfaces.waking import leave_hint
 from quire.testing import ToldClock
 from tests.panel.conftest import POSTED, Sheet, asking, make_leads, make_publish, opened
 from tests.panel.test_inbox import add, companies, settled
@@ -80,6 +85,28 @@ async def test_a_panel_that_cannot_be_reached_is_in_nobodys_way(sheet: Sheet) ->
         panel.stop()
         await running
         assert sheet.row("a1")["status"] == "NEEDS_APPROVAL" and client.wakers == []
+
+
+async def test_a_call_to_a_process_without_the_panel_wakes_it_through_the_ledger(
+    sheet: Sheet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quire.surfaces.panel.panel.HINT_SECONDS", 0.01)
+    monkeypatch.setattr("quire.surfaces.panel.panel.SHORTEST_PAUSE", 0.0)
+    monkeypatch.setattr(Watched, "pause", (600.0, 600.0))
+    ledger = f"sqlite:///{tmp_path}/ledger.db"
+    async with Client(ledger) as client, Client(ledger) as elsewhere, Watched(client, sheet.url) as panel:
+        panel.looked = asyncio.Queue()
+        running = asyncio.ensure_future(panel.run())
+        await panel.looked.get()
+        while panel._hint < 0:
+            await SYSTEM.sleep(0.01)
+        assert panel.looked.empty()
+
+        await leave_hint(elsewhere.ledger)
+
+        await asyncio.wait_for(panel.looked.get(), 20)
+        panel.stop()
+        await running
 
 
 async def test_an_idle_panel_reads_once_a_look_and_writes_nothing(sheet: Sheet) -> None:

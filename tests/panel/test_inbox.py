@@ -61,6 +61,10 @@ async def test_a_row_starts_a_record_once_and_its_result_stands_beside_it(sheet:
         assert rows["Initech"]["score"] == "17" and rows["Acme"]["record_id"] != rows["Initech"]["record_id"]
         assert sheet.row(rows["Acme"]["record_id"])["status"] == "DONE"
 
+        sheet.person("edit", "quire_inbox", cell="B2", text="ERROR")
+        await panel.look()
+        assert {row["record_status"] for row in sheet.rows("Leads")} == {"DONE"}  # what is hidden is put back, too
+
 
 async def test_a_row_that_lacks_something_says_what_and_starts_when_it_is_there(sheet: Sheet) -> None:
     async with opened(sheet) as panel:

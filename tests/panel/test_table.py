@@ -169,6 +169,22 @@ async def test_a_sorted_hidden_tab_is_put_back(sheet: Sheet) -> None:
         }
 
 
+async def test_an_edited_hidden_cell_is_put_back_with_a_note_though_its_record_does_not_change(sheet: Sheet) -> None:
+    async with opened(sheet) as panel:
+        await asking(panel)
+        sheet.person("edit", "quire_state", cell="B3", text="DONE")
+        assert sheet.row("a1")["status"] == "DONE"
+
+        await panel.look()
+
+        row = sheet.row("a1")
+        assert row["status"] == "NEEDS_APPROVAL"
+        assert row["reply"] == "put back what was changed in the hidden tab: status"
+        sheet.forget_counters()
+        await panel.look()
+        assert "kind sheets.spreadsheets.batchUpdate" not in sheet.counters()
+
+
 async def test_a_new_process_goes_on_with_the_rows_that_are_there(sheet: Sheet, tmp_path: object) -> None:
     ledger = f"sqlite:///{tmp_path}/ledger.db"
     async with opened(sheet, ledger) as panel:

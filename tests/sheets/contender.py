@@ -1,7 +1,7 @@
 """A process that fights others for records in a book: what ``test_survive`` starts eight times.
 
-It claims one record after the other and settles it, until none is left. Its back-off is none: the barrier of the
-emulator sets the pace, and pauses would only make the fight slower, not harder.
+It claims one record after the other and settles it, until the book says that the fight is over. Its back-off is none:
+the barrier of the emulator sets the pace, and pauses would only make the fight slower, not harder.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from quire.machine.outcome import Done
 from quire.model.change import Applied
 from quire.testing.conformance import a_worker, new_settle, slot
 from tests.sheets.asking import take
+
+#: The setting that ends the fight.
+OVER = "over"
 
 
 async def _no_pause(self: Log, n: int) -> None:
@@ -38,9 +41,9 @@ async def _contend(url: str, worker: str, cap: int | None) -> tuple[int, list[st
                 won.append(row.record_id)
                 [verdict] = await ledger.commit([new_settle(row, Done("1", "{}"), await ledger.now())])
                 assert isinstance(verdict, Applied), verdict
+            if OVER in ledger.replica.tables.all_settings:
+                return os.getpid(), won
             if not claimed.records:
-                if not any(count.status.value == "PENDING" for count in await ledger.counts()):
-                    return os.getpid(), won
                 await ledger.wait_for_work(0.02)
     finally:
         await ledger.close()

@@ -186,33 +186,6 @@ async def test_of_two_commits_that_google_accepted_by_mistake_the_first_counts(
         assert len(await one.find(Query())) == 4
 
 
-async def test_a_google_that_accepts_both_of_two_racing_commits_still_has_one_winner_per_record(
-    make_ledger: MakeLedger, google: Google
-) -> None:
-    """12: even if the fence held nobody back."""
-    ledgers = [make_ledger(), make_ledger()]
-    async with opened(*ledgers):
-        for n, ledger in enumerate(ledgers):
-            await beat(ledger, f"w{n}")
-        for round_ in range(3):
-            ids = [f"r{round_}-{n}" for n in range(2)]
-            await start_all(ledgers[0], ids)
-            await asyncio.gather(*(ledger.find(Query()) for ledger in ledgers))
-            google.fault("race", kind=BATCH, count=None)
-            google.fault("barrier", kind=BATCH, parties=2, count=1)
-
-            claims = await asyncio.gather(*(take(ledger, worker=f"w{n}", limit=1) for n, ledger in enumerate(ledgers)))
-
-            google.calm()
-            taken = [row.record_id for claimed in claims for row in claimed.records]
-            assert sorted(taken) == ids
-        for ledger in ledgers:
-            await start(ledger, f"after-{id(ledger)}")
-        seen = [await ledger.find(Query()) for ledger in ledgers]
-        assert all(rows == seen[0] for rows in seen)
-        assert len(seen[0]) == 8
-
-
 async def test_a_storm_while_records_run(make_ledger: MakeLedger, google: Google) -> None:
     """429s, resets, 5xx and lost answers: every record ends, every entry stands once, no line twice."""
     ledgers = [make_ledger() for _ in range(3)]

@@ -13,6 +13,7 @@ from quire.google.budget import Lane
 from quire.ledger.opening import open_ledger
 from quire.ledger.sheets import SheetsLedger
 from quire.ledger.sheets_book import HEAD
+from quire.ledger.sheets_doctor import changed_state
 from quire.machine.outcome import Done
 from quire.model.change import Applied, Query
 from quire.model.codec import dump
@@ -50,6 +51,12 @@ async def test_the_address_leads_to_the_ledger(google: Google, book: str, clock:
 def test_an_address_that_says_nothing_useful_is_refused(url: str) -> None:
     with pytest.raises(LedgerError, match=r"names no spreadsheet|unknown settings"):
         SheetsLedger(url)
+
+
+def test_the_address_that_the_browser_shows_leads_to_the_ledger() -> None:
+    ledger = open_ledger("https://docs.google.com/spreadsheets/u/0/d/1A-b_C/edit#gid=0")
+
+    assert isinstance(ledger, SheetsLedger) and ledger.url == "sheets://1A-b_C"
 
 
 async def test_many_open_a_new_book_at_the_same_moment(make_ledger: MakeLedger) -> None:
@@ -474,3 +481,30 @@ async def test_a_storm_with_a_person_and_stale_reads(
     assert all(rows == seen[0] for rows in seen)
     assert [row.status for row in seen[0]] == [Status.DONE] * 24
     assert len(lines) == len(set(lines)) == 3 * 24
+
+
+async def test_a_row_of_the_tab_state_that_somebody_edited_is_noticed_and_written_anew(
+    make_ledger: MakeLedger, google: Google, book: str, clock: ToldClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also one that no later commit touches; by polls that are made anyway."""
+    ledger = make_ledger()
+    async with opened(ledger):
+        await start_all(ledger, [f"r{n:03}" for n in range(250)])
+        google.person(book, "edit", sheet="state", cell="B243", text="DONE")
+        google.forget_counters()
+        for _ in range(3):
+            clock.advance(10)
+            await ledger.standing()
+        assert google.counters()["kind sheets.spreadsheets.values.batchGet"] == 3
+        assert "somebody changed the tab state" in caplog.text
+        assert await changed_state(ledger) == ["1 rows of the tab state were changed; the next worker writes it anew"]
+
+        await ledger.recover()
+
+        cells = google("GET", f"/v4/spreadsheets/{book}/values/state!A2:B")["values"]
+        assert [row[1] for row in cells] == ["PENDING"] * 250
+        caplog.clear()
+        for _ in range(4):
+            clock.advance(10)
+            await ledger.standing()
+        assert not caplog.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -242,52 +241,6 @@ async def test_a_forged_receipt_is_named_in_the_record_and_nothing_is_done(
     assert acts == {}
     assert record.status is Status.ERROR
     assert "the receipt of effect 'announce' of 'r' does not verify" in (record.last_error or "")
-
-
-async def test_a_copy_is_adopted_halted_and_a_person_says_what_goes_on(
-    make_ledger: MakeLedger, google: Google, book: str, clock: ToldClock, doctor: Doctor
-) -> None:
-    ledger = make_ledger()
-    async with opened(ledger):
-        await start_all(ledger, ["waits"], data=dump("y" * 60_000))
-        await run(ledger, "runs")
-    copy = google.person(book, "copy_book", title="Copy")["id"]
-    refused = await asyncio.to_thread(doctor, ledger=copy)
-    assert refused.exit_code == 3 and "quire adopt" in refused.output
-
-    adopted = await asyncio.to_thread(doctor, verb="adopt", ledger=copy)
-
-    assert adopted.exit_code == 0 and "2 open records wait" in adopted.output
-    other = SheetsLedger(f"sheets://{copy}?endpoint={google.url}", clock)
-    async with opened(other, ledger):
-        standing = await other.standing()
-        assert [control.halted for control in standing.controls] == [True]
-        assert {row.status for row in await other.find(Query())} == {Status.CANCELLED}
-        assert all(worker.closed for worker in await other.workers())
-        assert {row.status for row in await ledger.find(Query())} == {Status.RUNNING}
-        assert [len(row.data) for row in await other.load(["waits"])] == [60_002]
-    again = await asyncio.to_thread(doctor, verb="adopt", ledger=copy)
-    assert again.exit_code != 0 and "nothing to adopt" in again.output
-
-
-async def test_a_restored_book_is_adopted_and_its_numbers_are_not_used_again(
-    make_ledger: MakeLedger, google: Google, book: str
-) -> None:
-    ledger = make_ledger()
-    async with opened(ledger):
-        row = await run(ledger)
-        await intend(ledger, row)
-        seq = ledger.replica.seq
-    google.person(book, "restore", versions=2)
-    with pytest.raises(LedgerError, match="restored to an older version"):
-        await make_ledger().open()
-
-    await make_ledger().adopt("ann")
-
-    late = make_ledger()
-    async with opened(late):
-        assert late.replica.seq == seq + 1
-        assert (await late.standing()).controls[0].halted
 
 
 async def test_a_lost_file_is_an_error_with_its_hash_and_never_an_empty_value(

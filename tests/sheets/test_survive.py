@@ -30,13 +30,14 @@ from quire.ledger.sheets_rows import entries
 from quire.machine.outcome import Done
 from quire.model.change import Query
 from quire.model.codec import dump
+from quire.model.side import Setting
 from quire.surfaces.client import Client
 from quire.testing import ToldClock
-from quire.testing.conformance import beat, log, new_settle, start_all
+from quire.testing.conformance import beat, new_settle, start_all
 from tests.sheets.asking import take
 from tests.sheets.clerk import STEPS, clerk, lines
 from tests.sheets.conftest import Google, MakeLedger
-from tests.sheets.contender import contend
+from tests.sheets.contender import OVER, contend
 from tests.sheets.test_engine import acts, told
 from tests.sheets.test_faults import BATCH, opened
 
@@ -57,44 +58,58 @@ async def journal_is_sound(ledger: SheetsLedger) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(scaled(3600, 300))
 @pytest.mark.parametrize(("cap", "parties"), [(None, 8), (5, 5)], ids=["no-cap", "cap-of-5"])
 async def test_eight_processes_and_a_barrier_between_their_reads_and_their_writes(
     google: Google, book: str, cap: int | None, parties: int
 ) -> None:
-    """One winner per record, and a cap that is never exceeded. One full barrier is one round."""
-    rounds = scaled(1000, 30)
+    """One winner per record, and a cap that is never exceeded. A round is a barrier that all parties have come to.
+
+    One that did not fill in time does not count, and another takes its place.
+    """
+    rounds = scaled(1000, 12)
     url = f"sheets://{book}?endpoint={google.url}"
     ledger = SheetsLedger(url)
-    ids = [f"r{n:04}" for n in range(rounds // 2 + 4)]
+    ids: list[str] = []
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.sheets.contender"])
     async with opened(ledger):
-        await start_all(ledger, ids)
-        google.fault(
-            "barrier", kind=BATCH, contains="insertDimension", parties=parties, count=rounds, timeout_seconds=0.5
-        )
+
+        async def more(count: int) -> None:
+            new = [f"r{len(ids) + n:04}" for n in range(count)]
+            ids.extend(new)
+            await start_all(ledger, new)
+
+        await more(rounds // 2 + 24)
+        rule = {"kind": BATCH, "contains": "insertDimension", "user": "fighter", "parties": parties}
+        google.fault("barrier", **rule, count=rounds, timeout_seconds=5.0)
         loop = asyncio.get_running_loop()
         with ProcessPoolExecutor(8, mp_context=context) as pool:
-            fights = [loop.run_in_executor(pool, contend, url, f"w{n}", cap) for n in range(8)]
+            fights = [loop.run_in_executor(pool, contend, f"{url}&user=fighter", f"w{n}", cap) for n in range(8)]
+            while google("GET", "/emulator/faults")["faults"][0]["left"]:
+                if sum(count.count for count in await ledger.counts() if count.status is Status.PENDING) < 16:
+                    await more(24)
+                await asyncio.wait(fights, timeout=0.2, return_when=asyncio.FIRST_EXCEPTION)
+                assert not any(fight.done() for fight in fights), [fight.exception() for fight in fights]
+            await ledger.keep(Setting(OVER, "1", 0))
             fought = await asyncio.gather(*fights)
-        [rule] = google("GET", "/emulator/faults")["faults"]
         google.calm()
 
-        assert rounds - rule["left"] >= 0.8 * rounds  # the fight was one
         assert len({pid for pid, _ in fought}) == 8
-        assert sorted(record_id for _, won in fought for record_id in won) == ids
-        running = 0
+        won = sorted(record_id for _, won in fought for record_id in won)
+        assert len(won) >= 0.4 * rounds
+        running, lines = 0, dict[str, list[str]]()
         for event in await ledger.events(limit=100_000):
+            lines.setdefault(event.record_id, []).append(event.kind)
             running += {"claimed": 1, "done": -1}.get(event.kind, 0)
             assert cap is None or running <= cap
         assert running == 0
-        for record_id in ids:
-            assert await log(ledger, record_id) == ["started", "claimed", "done"]
+        assert won == sorted(record_id for record_id, told_ in lines.items() if "claimed" in told_)
+        assert all(lines[record_id] == ["started", "claimed", "done"] for record_id in won)
         await journal_is_sound(ledger)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(scaled(3600, 300))
 async def test_a_person_sorts_inserts_and_deletes_between_every_read_and_every_write(
     make_ledger: MakeLedger, google: Google, book: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +169,7 @@ async def test_a_person_sorts_inserts_and_deletes_between_every_read_and_every_w
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(scaled(3600, 300))
 async def test_a_storm_while_five_hundred_records_run(google: Google, book: str) -> None:
     """429s, resets and lost answers: every record ends, every entry stands once, no effect is done twice."""
     acts.clear()
@@ -175,7 +190,7 @@ async def test_a_storm_while_five_hundred_records_run(google: Google, book: str)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(scaled(3600, 300))
 async def test_workers_killed_at_random_and_the_book_alone_goes_on(google: Google, book: str, tmp_path: Path) -> None:
     """Nothing but the book, and the files in Drive that it points to, is needed on the next machine."""
     chance, records, sink = random.Random(5), scaled(100, 20), tmp_path / "sink.txt"

@@ -47,7 +47,9 @@ STATUS: Final = {
 #: Lines that only a record under a worker gets.
 _HELD: Final = frozenset({"saved", "effect.intended", "cancel_asked", "noted", "effect.unclear"})
 #: Lines that a record gets from people and from what it waits for, when nobody holds it.
-_FREE: Final = frozenset({"woken", "answered", "voted", "resolved", "retried", "rewound", "edited", "revived"})
+_FREE: Final = frozenset(
+    {"woken", "answered", "voted", "resolved", "retried", "rewound", "edited", "revived", "adopted"}
+)
 #: Shown values are cut here; the ledger has them whole.
 _MOST: Final = 2000
 

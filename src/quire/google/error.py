@@ -93,7 +93,7 @@ def error_of(status: int, body: Mapping[str, Any], what: str, account: str) -> G
     error = body.get("error")
     said = str(error.get("message", "")) if isinstance(error, Mapping) else str(error or "")
     why = reasons(body)
-    told = f"{what}: Google says: {said or f'error {status}'}"
+    told = f"{what}: Google says: {said.rstrip('.') or f'error {status}'}"
     who = account or "the account in use"
     if is_rate_limit(status, body):
         return RateLimited(f"{told}. The quota is used up; wait a minute, or run fewer workers under this account.")

@@ -124,7 +124,10 @@ class Transport:
             except httpx2.HTTPError as error:
                 self.troubled_at = self.clock.boottime()
                 if isinstance(error, _NEVER_SENT):
-                    problem: GoogleError = Unavailable(f"{what}: Google cannot be reached: {error}")
+                    where = f"Google, which is to be at {self.endpoint}," if self.endpoint else "Google"
+                    problem: GoogleError = Unavailable(
+                        f"{what}: {where} cannot be reached: {error}. Check the network and the address."
+                    )
                 else:
                     problem = Unanswered(f"{what}: the connection broke off ({type(error).__name__}: {error})")
                 pause = 0.0

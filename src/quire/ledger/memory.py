@@ -10,7 +10,8 @@ from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, WorkerClosed
 from quire.ledger.base import Ledger, Recovered, Row, Tidied, Traits
 from quire.ledger.rows import key_of
-from quire.ledger.rules import Draft, as_seen, claimed_by
+from quire.ledger.rules import Draft, as_seen
+from quire.ledger.rules_claim import claimed_by
 from quire.ledger.tables import Tables
 from quire.model.change import (
     Beaten,
@@ -117,8 +118,8 @@ class MemoryLedger(Ledger):
             for row, fanin in self.tables.abandoned(limit)
         )
         self._apply(draft)
-        left = tuple(worker for worker in alive if worker not in gone)
-        return Recovered(len(gone), freed, swept, swept >= limit, left)
+        left = tuple(worker for worker in alive if worker.worker_id not in draft.workers)
+        return Recovered(len(draft.workers), freed, swept, swept >= limit, left)
 
     async def order(self, order: Order) -> Standing:
         if order.word == "seal":

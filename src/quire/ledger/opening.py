@@ -11,8 +11,12 @@ from quire.ledger.base import Ledger
 
 def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
     """The ledger at ``url``, not connected yet: ``memory:``, ``sqlite:///path`` (or a path), ``postgresql://…``,
-    ``sheets://SPREADSHEET_ID``.
+    ``sheets://SPREADSHEET_ID`` or the address of a spreadsheet as the browser shows it.
     """
+    if url.startswith("https://docs.google.com/"):
+        from quire.google.address import sheets_address
+
+        url = sheets_address(url)
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         from quire.ledger.memory import MemoryLedger

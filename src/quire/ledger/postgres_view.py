@@ -71,7 +71,7 @@ _READ_TOLD = """
     SELECT DISTINCT events.record_id, events.change_id
     FROM unnest($1::text[], $2::text[]) AS asked (record_id, change_id) JOIN events USING (record_id, change_id)
 """
-_READ_BLOBS = "SELECT hash, text FROM blobs WHERE hash = ANY($1::text[])"
+READ_BLOBS = "SELECT hash, text FROM blobs WHERE hash = ANY($1::text[])"
 
 
 class Missing(Exception):
@@ -377,8 +377,10 @@ class Reading:
 
     def _keep(self, container: Any, key: Any, type_: type[Any], row: Any) -> None:
         container[key] = row
-        if any(is_reference(row[place]) for place in rows.LONG.get(type_, ())):
-            self._short.append((container, key, type_))
+        for place in rows.LONG.get(type_, ()):
+            if is_reference(row[place]):
+                self._short.append((container, key, type_))
+                return
 
     async def put_blobs(self) -> None:
         """Put long values back into the rows that were read."""
@@ -386,7 +388,7 @@ class Reading:
         if not short:
             return
         references = {ref for container, key, type_ in short for ref in rows.references([container[key]], type_)}
-        blobs = dict(await self.wire.ask(_READ_BLOBS, array("text", sorted(references))))
+        blobs = dict(await self.wire.ask(READ_BLOBS, array("text", sorted(references))))
         for container, key, type_ in short:
             container[key] = rows.with_blobs(container[key], type_, lambda ref, where: resolved(ref, blobs, where))
 

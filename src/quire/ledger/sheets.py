@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from quire.clock import SYSTEM, Clock, new_id
@@ -26,7 +26,7 @@ from quire.ledger.base import Ledger, Recovered, Row, Traits
 from quire.ledger.blobs import is_reference
 from quire.ledger.rows import LONG, key_of
 from quire.ledger.rules import as_seen
-from quire.ledger.sheets_book import JOURNAL_ID, STATE_ID, Book, protection
+from quire.ledger.sheets_book import JOURNAL_ID, STATE_ID, Book, protection, widened
 from quire.ledger.sheets_commits import Commits, SnapshotTooLong
 from quire.ledger.sheets_log import Log, ledger_error
 from quire.ledger.sheets_mark import Mark, read_mark, write_mark
@@ -53,6 +53,9 @@ from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
 from quire.model.side import Fanin, Setting, Signal, Worker
+
+if TYPE_CHECKING:
+    from quire.ledger.sheets_adopt import Adopted
 
 log = logging.getLogger(__name__)
 
@@ -154,9 +157,9 @@ class SheetsLedger(Ledger):
         async with self._connected():
             return await repair(self)
 
-    async def adopt(self, by: str) -> int:
-        """Make a copy, or a book that was restored, a ledger of its own, halted. Answers how many records wait."""
-        from quire.ledger.sheets_repair import adopt
+    async def adopt(self, by: str) -> Adopted:
+        """Make a copy, or a book that was restored, a ledger of its own, whose open records ask a person."""
+        from quire.ledger.sheets_adopt import adopt
 
         async with self._connected():
             return await adopt(self, by)
@@ -195,6 +198,9 @@ class SheetsLedger(Ledger):
                     raise
             else:
                 await self._protect()
+        if self.book.narrow:
+            await self.book.sheets.spreadsheets_batch_update(self.spreadsheet_id, [widened()], repeatable=True)
+            self.book.narrow = False
         await self.log.read_whole(Lane.CLAIM)
         if not await self.book.stale_head_is_refused():
             raise LedgerError(
@@ -215,7 +221,8 @@ class SheetsLedger(Ledger):
             raise LedgerError(
                 f"the book {self.spreadsheet_id} ends at entry {last.seq}, but entry {mark.seq} was seen in it: it was "
                 "restored to an older version. Nothing is started: what was done since then would be done again. "
-                "Restore the newest version (File > Version history)."
+                "Restore the newest version (File > Version history); or let its records ask you what goes on ('quire "
+                "adopt')."
             )
         self._marked = last.seq if mark is None else mark.seq
         await self._mark()
@@ -332,6 +339,8 @@ class SheetsLedger(Ledger):
 
     def _grown(self) -> bool:
         grown = self.replica.written
+        if self.replica.void:
+            return True  # commits that do not count lie in the journal: it begins anew without them
         return grown > COMPACT_CHARACTERS and grown > 2 * self.replica.snapshot_size
 
     async def mend(self) -> None:

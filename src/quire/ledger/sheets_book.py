@@ -15,7 +15,7 @@ from quire.errors import LedgerError
 from quire.google.budget import Lane
 from quire.google.error import Invalid
 from quire.google.sheets import Sheets
-from quire.ledger.sheets_rows import COLUMNS, WIDTH, Entry, cells
+from quire.ledger.sheets_rows import ACCEPTED_AT, COLUMNS, Entry, cells
 from quire.model.record import Record, Status
 
 JOURNAL_ID = 1903000001
@@ -39,7 +39,8 @@ STATE_COLUMNS = (
 #: People look at these cells; the whole text is in the journal.
 STATE_CHARACTERS = 2000
 
-_LAST_COLUMN = chr(ord("A") + WIDTH - 1)
+_LAST_COLUMN = chr(ord("A") + ACCEPTED_AT)
+_LAST_STATE_COLUMN = chr(ord("A") + len(STATE_COLUMNS) - 1)
 
 
 class Run(NamedTuple):
@@ -55,6 +56,8 @@ class Echo(NamedTuple):
 
     #: (token, prev_token) of the journal's rows from the place of the entry on.
     tokens: list[list[str]]
+    #: What the book had accepted just before this batch; empty: it does not tell.
+    accepted: str
     #: Whether the rows of the tab ``state`` are still those that were meant.
     state_is_right: bool
 
@@ -66,6 +69,8 @@ class Book:
         self.sheets = sheets
         self.spreadsheet_id = spreadsheet_id
         self.head_name = HEAD
+        #: The journal has no column for what was accepted before; rows are told by their places then.
+        self.narrow = False
         self._journal = "journal"
         self._state = "state"
 
@@ -73,9 +78,12 @@ class Book:
 
     async def look(self) -> tuple[set[int], set[str], bool]:
         """The ids of the tabs, their titles, and whether there is a head. Learns what the journal is called now."""
-        fields = "sheets.properties(sheetId,title),namedRanges(namedRangeId,name)"
+        fields = "sheets.properties(sheetId,title,gridProperties.columnCount),namedRanges(namedRangeId,name)"
         found = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields=fields)
-        tabs = {tab["properties"].get("sheetId", 0): tab["properties"]["title"] for tab in found.get("sheets", [])}
+        about = {tab["properties"].get("sheetId", 0): tab["properties"] for tab in found.get("sheets", [])}
+        tabs = {sheet_id: properties["title"] for sheet_id, properties in about.items()}
+        wide = about.get(JOURNAL_ID, {}).get("gridProperties", {}).get("columnCount", ACCEPTED_AT + 1)
+        self.narrow = wide <= ACCEPTED_AT
         self._journal = tabs.get(JOURNAL_ID, self._journal)
         self._state = tabs.get(STATE_ID, self._state)
         head = any(named.get("name", "").startswith(HEAD) for named in found.get("namedRanges", []))
@@ -85,8 +93,9 @@ class Book:
         """Make the tabs, the first entry and the head: all or nothing. Whoever comes second is refused."""
         journal = next(title for title in ("journal", "quire_journal", new_id("journal_")) if title not in titles)
         requests: list[dict[str, Any]] = [
-            _add_sheet(JOURNAL_ID, journal, WIDTH),
+            _add_sheet(JOURNAL_ID, journal, ACCEPTED_AT + 1),
             _write(JOURNAL_ID, 0, [COLUMNS]),
+            _write(JOURNAL_ID, 0, [[first.token]], column=ACCEPTED_AT),
             *self.state_tab(titles),
             {"addNamedRange": {"namedRange": _head(first.token, self.head_name)}},
             *_insert(JOURNAL_ID, 1, cells(first)),
@@ -103,22 +112,35 @@ class Book:
 
     async def rows(self, first: int, lane: Lane) -> list[list[Any]]:
         """The journal from this row on (counted from 1); empty if there is no such row."""
+        rows, _ = await self.rows_and_state(first, None, lane)
+        return rows
+
+    async def rows_and_state(
+        self, first: int, state: tuple[int, int] | None, lane: Lane
+    ) -> tuple[list[list[Any]], list[list[Any]] | None]:
+        """The journal from this row on, and these rows of the tab ``state`` (both counted from 1), in one request.
+
+        None: the tab does not have them.
+        """
         for again in (False, True):
+            ranges = [f"{_quoted(self._journal)}!A{first}:{_LAST_COLUMN}"]
+            if state is not None:
+                ranges.append(f"{_quoted(self._state)}!A{state[0]}:{_LAST_STATE_COLUMN}{state[1]}")
             try:
-                [found] = await self.sheets.values_batch_get(
-                    self.spreadsheet_id, [f"{_quoted(self._journal)}!A{first}:{_LAST_COLUMN}"], lane=lane
-                )
-                return found
+                rows, *rest = await self.sheets.values_batch_get(self.spreadsheet_id, ranges, lane=lane)
+                return rows, rest[0] if rest else None
             except Invalid:
-                if again:
-                    return []
+                if again and state is None:
+                    return [], None
                 tabs, _, _ = await self.look()  # renamed, or shorter than that
                 if JOURNAL_ID not in tabs:
                     raise LedgerError(
                         f"the tab of the journal was deleted from the book {self.spreadsheet_id}; restore the book "
                         "to a version before that (File > Version history)"
                     ) from None
-        return []
+                if again:
+                    return await self.rows(first, lane), None
+        return [], None
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -130,6 +152,7 @@ class Book:
             {"deleteNamedRange": {"namedRangeId": fence}},
             {"addNamedRange": {"namedRange": _head(entry.token, self.head_name)}},
             *_insert(JOURNAL_ID, after, rows),
+            *([] if self.narrow else _accepted(entry.token, after)),
         ]
         if entry.snapshot and after > 1:
             span = {"sheetId": JOURNAL_ID, "dimension": "ROWS", "startIndex": 1, "endIndex": after}
@@ -148,6 +171,7 @@ class Book:
         """One batch, never repeated here. The answer shows what the cells in question say after it."""
         journal, state = _quoted(self._journal), _quoted(self._state)
         ranges = [f"{journal}!C{after + 1}:D"]
+        ranges += [] if self.narrow else [f"{journal}!{_LAST_COLUMN}{after + 1}"]
         ranges += [f"{state}!A{run.start + 1}:A{run.start + len(run.record_ids)}" for run in runs]
         answer = await self.sheets.spreadsheets_batch_update(
             self.spreadsheet_id,
@@ -162,9 +186,10 @@ class Book:
             tab.get("properties", {}).get("sheetId", 0): [_texts(part) for part in tab.get("data", [])]
             for tab in answer.get("updatedSpreadsheet", {}).get("sheets", [])
         }
-        tokens = [row for part in tabs.get(JOURNAL_ID, []) for row in part]
+        tokens, *rest = tabs.get(JOURNAL_ID) or [[]]
+        accepted = next((text for part in rest for row in part for text in row), "")
         shown = [tuple(row[0] if row else "" for row in part) for part in tabs.get(STATE_ID, [])]
-        return Echo(tokens, shown == [run.record_ids for run in runs])
+        return Echo(tokens, accepted, shown == [run.record_ids for run in runs])
 
     async def stale_head_is_refused(self) -> bool:
         """Try to commit on a head that never was."""
@@ -175,6 +200,11 @@ class Book:
         except Invalid as refusal:
             return refusal.index == 0
         return False
+
+
+def is_order(refusal: Invalid) -> bool:
+    """Somebody took away the column that tells what was accepted before."""
+    return refusal.index in (5, 6) and refusal.request in ("copyPaste", "updateCells")
 
 
 HEAD_RANGE = {"sheetId": JOURNAL_ID, "startRowIndex": 0, "endRowIndex": 1, "startColumnIndex": 0, "endColumnIndex": 1}
@@ -228,6 +258,27 @@ def _write(sheet_id: int, row: int, rows: Sequence[Sequence[str]], column: int =
 def _insert(sheet_id: int, row: int, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     span = {"sheetId": sheet_id, "dimension": "ROWS", "startIndex": row, "endIndex": row + len(rows)}
     return [{"insertDimension": {"range": span, "inheritFromBefore": True}}, _write(sheet_id, row, rows)]
+
+
+def _accepted(token: str, row: int) -> list[dict[str, Any]]:
+    """Note beside the entry in this row what the book had accepted last, and that it is this entry now.
+
+    The book does it when it applies the batch, so the order is that in which batches were applied, whatever their
+    writers knew.
+    """
+    column = {"startColumnIndex": ACCEPTED_AT, "endColumnIndex": ACCEPTED_AT + 1}
+    source = {"sheetId": JOURNAL_ID, "startRowIndex": 0, "endRowIndex": 1, **column}
+    destination = {"sheetId": JOURNAL_ID, "startRowIndex": row, "endRowIndex": row + 1, **column}
+    return [
+        {"copyPaste": {"source": source, "destination": destination, "pasteType": "PASTE_VALUES"}},
+        _write(JOURNAL_ID, 0, [[token]], column=ACCEPTED_AT),
+    ]
+
+
+def widened() -> dict[str, Any]:
+    """A request that gives a journal of an earlier version the column that it lacks."""
+    properties = {"sheetId": JOURNAL_ID, "gridProperties": {"columnCount": ACCEPTED_AT + 1}}
+    return {"updateSheetProperties": {"properties": properties, "fields": "gridProperties.columnCount"}}
 
 
 # -- the tab state -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 from quire.clock import Clock, new_id
@@ -19,7 +19,9 @@ from quire.google.error import GoogleError
 from quire.ledger.blobs import spilled
 from quire.ledger.sheets_log import Log, Sent, ledger_error
 from quire.ledger.sheets_plan import Plan
+from quire.ledger.sheets_replica import Replica
 from quire.ledger.sheets_rows import body_of, in_file, new_entry
+from quire.ledger.sheets_spill import Spill
 
 T = TypeVar("T")
 
@@ -160,30 +162,46 @@ class Commits:
         return await self.log.land(Sent(entry, records, lane, plan.mend), paid=paid)
 
     async def _body(self, plan: Plan) -> str:
-        """The text of the entry. What is too long for a cell is a file in Drive before this returns (protocol 20)."""
-        replica, spill, book_id = self.log.replica, self.log.spill, self.log.book.spreadsheet_id
-        short, blobs, files, others = replica.snapshot(book_id) if plan.snapshot else plan.body(replica)
+        replica, spill = self.log.replica, self.log.spill
+        if plan.snapshot:
+            return await snapshot_body(replica, spill)
+        short, blobs, files, others = plan.body(replica)
         made = await spill.keep(blobs, replica.home)
-        left = {reference: text for reference, text in blobs.items() if reference not in made}
+        return _text_of(replica, spill, short, blobs, files | made, others)
 
-        def text_of() -> str:
-            home = {"home": spill.folder} if spill.folder and not replica.home else {}
-            return body_of(short, left, files | made, others | home)
 
-        text = text_of()
-        if not plan.snapshot or len(text) <= SNAPSHOT_IN_FILE:
-            return text
-        if await spill.home(replica.home):
-            text = text_of()
-            reference = spilled(text, {})
-            if kept := await spill.keep({reference: text}, replica.home):
-                return in_file(reference, kept[reference])
-        if len(text) > SNAPSHOT_CHARACTERS:
-            raise SnapshotTooLong(
-                f"the journal of {self.log.url} is not compacted: a snapshot has {len(text):,} characters, and there "
-                f"is no room for it in Drive ({spill.refused})"
-            )
+async def snapshot_body(replica: Replica, spill: Spill) -> str:
+    """The text of an entry that says it all; a long one is a file in Drive before this returns (protocol 20)."""
+    short, blobs, files, others = replica.snapshot(spill.spreadsheet_id)
+    files = files | await spill.keep(blobs, replica.home)
+    text = _text_of(replica, spill, short, blobs, files, others)
+    if len(text) <= SNAPSHOT_IN_FILE:
         return text
+    if await spill.home(replica.home):
+        text = _text_of(replica, spill, short, blobs, files, others)
+        reference = spilled(text, {})
+        if kept := await spill.keep({reference: text}, replica.home):
+            return in_file(reference, kept[reference])
+    if len(text) > SNAPSHOT_CHARACTERS:
+        raise SnapshotTooLong(
+            f"the journal of {spill.spreadsheet_id} does not begin anew: a snapshot has {len(text):,} characters, and "
+            f"there is no room for it in Drive ({spill.refused})"
+        )
+    return text
+
+
+def _text_of(
+    replica: Replica,
+    spill: Spill,
+    short: Mapping[str, Sequence[Any]],
+    blobs: Mapping[str, str],
+    files: Mapping[str, str],
+    others: Mapping[str, Any],
+) -> str:
+    """The text of an entry. What is too long for a cell is a file in Drive by now (protocol 20)."""
+    home = {"home": spill.folder} if spill.folder and not replica.home else {}
+    left = {reference: text for reference, text in blobs.items() if reference not in files}
+    return body_of(short, left, files, {**others, **home})
 
 
 class SnapshotTooLong(QuireError):

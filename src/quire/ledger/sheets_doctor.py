@@ -18,6 +18,7 @@ from quire.google.sheets import Sheets
 from quire.google.transport import Transport
 from quire.ledger.sheets_book import HEAD, HEAD_RANGE, JOURNAL_ID, STATE_ID
 from quire.ledger.sheets_rows import CELL_CHARACTERS, COLUMNS
+from quire.ledger.sheets_state import differing
 
 if TYPE_CHECKING:
     from quire.ledger.sheets import SheetsLedger
@@ -33,6 +34,7 @@ async def examine(ledger: SheetsLedger, pairs: int = PAIRS) -> list[str]:
     found: list[str] = []
     try:
         found += await _tabs(ledger)
+        found += await changed_state(ledger)
         found += await _head(ledger)
         found += await _races(ledger, pairs)
         found += await _drive(ledger)
@@ -74,6 +76,17 @@ async def _tabs(ledger: SheetsLedger) -> list[str]:
             "quire doctor --repair writes it again"
         )
     return found
+
+
+async def changed_state(ledger: SheetsLedger) -> list[str]:
+    """Rows of the tab ``state`` that are not as the journal says."""
+    await ledger.standing()
+    replica = ledger.replica
+    if not replica.places:
+        return []
+    _, rows = await ledger.book.rows_and_state(1, (2, len(replica.places) + 1), Lane.ARCHIVE)
+    odd = len(differing(replica, 2, list(replica.places), rows)) if rows is not None else 0
+    return [f"{odd} rows of the tab state were changed; the next worker writes it anew"] if odd else []
 
 
 async def _drive(ledger: SheetsLedger) -> list[str]:

@@ -17,11 +17,12 @@ from quire.clock import Clock, new_id
 from quire.errors import LedgerError, LedgerUnavailable
 from quire.google.budget import Lane
 from quire.google.error import GoogleError, Invalid, Unanswered, Unavailable
-from quire.ledger.sheets_book import Book, Run, is_fence, is_ghost, state_anew, state_requests
+from quire.ledger.sheets_book import Book, Echo, Run, is_fence, is_ghost, is_order, state_anew, state_requests
 from quire.ledger.sheets_replica import Replica
 from quire.ledger.sheets_rescue import leave_rescue
 from quire.ledger.sheets_rows import Entry, JournalDamaged, beginning, cells, entries, following
 from quire.ledger.sheets_spill import Spill
+from quire.ledger.sheets_state import Looked
 from quire.ledger.sheets_takeover import Witness
 from quire.model.record import Record
 
@@ -63,6 +64,7 @@ class Log:
         self.read_at = float("-inf")
         #: When the whole journal was last read.
         self.whole_at = float("-inf")
+        self.looked = Looked(clock)
         #: Set when something may have become due.
         self.work = asyncio.Event()
         self._rescued = False
@@ -118,18 +120,30 @@ class Log:
         assert last is not None
         if self.clock.boottime() - self.whole_at > WHOLE_SECONDS:
             return await self.read_all(lane)
-        rows = await self.book.rows(last.position, lane)
+        part = self.looked.part(self.replica) if not self.state_dirty else None
+        rows, state = await self.book.rows_and_state(last.position, part, lane)
         if not rows or len(rows[0]) < 3 or rows[0][2] != last.token:
             return await self.read_all(lane)
         try:
             found = entries(rows[1:], last.position + 1)
+            if not self._all_there(found):
+                return await self.read_all(lane)
             await self.spill.fetch(found, self.replica.blobs)
             # Our own commit may have landed meanwhile: then these rows may show it, or more, or not yet.
             counted, void = following(self.replica.last or last, found)
         except LedgerError:
             return await self.read_all(lane)  # a part of what is there may lie before the place where we began
         self._apply(counted, void)
+        if part is not None and self.looked.changed(self.replica, part, state):
+            log.warning("somebody changed the tab state of %s; it is written anew", self.url)
+            self.state_dirty = True
         return None
+
+    def _all_there(self, found: Sequence[Entry]) -> bool:
+        """Whether all that the book accepted before each of these is known: rows of rivals may stand elsewhere."""
+        replica = self.replica
+        known = {entry.token for entry in found} | {replica.last.token if replica.last else "", ""}
+        return not replica.void and all(entry.accepted in known for entry in found if entry.seq > replica.seq)
 
     async def read_whole(self, lane: Lane) -> None:
         """The whole journal, from its first row, as the next read would not."""
@@ -160,13 +174,14 @@ class Log:
             raise LedgerError(
                 f"the book {book_id} is behind what this process has read in it (entry {replica.seq}): it "
                 "was restored to an older version, or its newest rows were deleted. Nothing is claimed: what was done "
-                "since then would be done again. Restore the newest version (File > Version history)."
+                "since then would be done again. Restore the newest version (File > Version history); or let its "
+                "records ask you what goes on ('quire adopt')."
             )
         if replica.book != book_id:
             self.broken = LedgerError(
                 f"the book {book_id} is a copy of {replica.book}: two fleets would run the same records. Use the "
-                "original; or make this one a ledger of its own with 'quire adopt': it is halted then, and you choose "
-                "what goes on."
+                "original; or make this one a ledger of its own with 'quire adopt': each open record asks you then "
+                "whether it goes on here."
             )
             raise self.broken
 
@@ -183,7 +198,7 @@ class Log:
             counted, void = following(first, found)
             self._apply([first, *counted], void, live=last is not None)
             return True
-        same = next((entry for entry in found if entry.token == last.token), None)
+        same = next((entry for entry in (*found, first) if entry.token == last.token), None)
         if same is None:
             return False
         # What was applied long ago must still be there, for those who start later.
@@ -199,13 +214,13 @@ class Log:
     def _apply(self, counted: Sequence[Entry], void: Sequence[Entry], *, live: bool = True) -> None:
         """``live``: these came while this process was reading, not before."""
         replica = self.replica
-        for entry in void:
-            if entry.token not in replica.void:
-                log.error("two commits followed one another's head in %s: entry %s is void", self.url, entry.token)
-                replica.void.append(entry.token)
         for entry in counted:
             whose = replica.apply(entry, self.spill.texts)
             self.witness.saw(whose, float(entry.at), live=live)
+        for entry in void:
+            if entry.token not in replica.void:
+                log.error("several commits on one head were accepted in %s: entry %s is void", self.url, entry.token)
+                replica.void.append(entry.token)
         if counted:
             self.spill.committed(replica.files)
         if replica.woke:
@@ -234,8 +249,8 @@ class Log:
             if replica.seq >= entry.seq:
                 return replica.commits.get(entry.seq) == entry.commit_id
             assert replica.last is not None
-            # The head stands on the last entry, or on one that came second and does not count.
-            fence = next((token for token in (entry.prev_token, *replica.void[:-6:-1]) if token not in tried), None)
+            # The head stands on the last entry, or on one that did not come first and does not count.
+            fence = next((token for token in (entry.prev_token, *self._void_heads(entry)) if token not in tried), None)
             if fence is None:
                 tried.clear()
                 silent += 1
@@ -259,10 +274,12 @@ class Log:
                     await self._read_after(sent, unanswered)
                     if replica.seq < entry.seq:  # people may have moved the new rows above the place where we look
                         await self._read_after(sent, unanswered, whole=True)
+                elif is_order(refusal) and not self.book.narrow:
+                    self.book.narrow = True
                 elif is_ghost(refusal):
                     self.book.head_name = new_id("QUIRE_HEAD_")
                 elif runs if refusal.index is None else refusal.index >= count:
-                    log.warning("the tab state of %s cannot be written: %s", self.url, refusal)
+                    log.warning("the tab state cannot be written; the next worker makes it anew (%s)", refusal)
                     with_state, self.state_dirty = False, True
                 else:  # rows were deleted, or more
                     tries += 1
@@ -287,7 +304,7 @@ class Log:
                 if not echo.state_is_right:
                     log.warning("people moved rows in the tab state of %s; it is mended soon", self.url)
                     self.state_dirty = True
-                return await self._landed(sent, after, echo.tokens)
+                return await self._landed(sent, after, echo)
             paid = False
 
     async def _read_after(self, sent: Sent, unanswered: bool, *, whole: bool = False) -> None:
@@ -311,11 +328,16 @@ class Log:
         )
         return self.broken
 
-    async def _landed(self, sent: Sent, after: int, echo: list[list[str]]) -> bool:
-        """It was accepted. If it came second all the same, it does not count (protocol 12)."""
+    def _void_heads(self, entry: Entry) -> list[str]:
+        """Entries that do not count and on which the head may stand when this one comes: newest first."""
+        return [token for token in reversed(self.replica.void) if _seq_of(token) >= entry.seq - 1]
+
+    async def _landed(self, sent: Sent, after: int, echo: Echo) -> bool:
+        """It was accepted. If it was not the first all the same, it does not count (protocol 12)."""
         entry, replica = sent.entry, self.replica
-        rivals = {row[0] for row in echo if len(row) > 1 and row[1] == entry.prev_token and row[0] != entry.token}
-        if rivals or not any(row and row[0] == entry.token for row in echo):
+        rivals = {row[0] for row in echo.tokens if len(row) > 1 and row[1] == entry.prev_token} - {entry.token}
+        there = any(row and row[0] == entry.token for row in echo.tokens)
+        if rivals or not there or echo.accepted not in (entry.prev_token, "", *replica.void):
             await self.read_whole(sent.lane)
             return replica.commits.get(entry.seq) == entry.commit_id
         if replica.seq < entry.seq:  # else a read has shown it before the answer came
@@ -332,6 +354,10 @@ class Log:
         if self.state_dirty:
             return [], ()
         return state_requests(sent.records, self.replica.places)
+
+
+def _seq_of(token: str) -> int:
+    return int(token[1:].partition("_")[0])
 
 
 def ledger_error(error: GoogleError) -> LedgerError:

@@ -11,7 +11,8 @@ from typing import Any
 from quire.clock import next_id
 from quire.ledger.base import Recovered
 from quire.ledger.rows import references
-from quire.ledger.rules import Draft, claimed_by
+from quire.ledger.rules import Draft
+from quire.ledger.rules_claim import claimed_by
 from quire.ledger.sheets_replica import Replica
 from quire.ledger.sheets_rows import shortened_rows
 from quire.ledger.tables import Tables
@@ -203,8 +204,9 @@ class Plan:
         swept += sum(
             draft.sweep_abandoned(draft.record(row.record_id) or row, fanin) for row, fanin in view.abandoned(limit)
         )
-        left = tuple(worker for worker in alive if worker not in gone)
-        return Recovered(len(gone), freed, swept, swept >= limit, left)
+        closed = [worker for worker in gone if draft.workers.get(worker.worker_id, worker).closed is not None]
+        left = tuple(worker for worker in alive if worker not in closed)
+        return Recovered(len(closed), freed, swept, swept >= limit, left)
 
     def order(self, order: Order) -> None:
         self.by = order.by

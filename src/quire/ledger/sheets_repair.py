@@ -1,12 +1,9 @@
-"""``quire doctor --repair`` and ``quire adopt`` for a book: what can be mended without guessing, and what a person
-must decide.
+"""``quire doctor --repair`` for a book: what can be mended without guessing.
 
 Mended: the header, hidden and protected tabs, a head that was taken away from a sound journal, rows that were written
 past the head by hand, a damaged journal of which a process left a rescue. Nothing that was committed is dropped: every
-repair is fenced by the head, or refused where the mark in Drive says that the book knew more.
-
-Adopted: a copy, or a book that was restored to an older version. What was done in the other book is not known here, so
-it begins in a new epoch, halted, with every worker closed: nothing goes on until a person says what.
+repair is fenced by the head, or refused where the mark in Drive says that the book knew more. What a person must decide
+is ``sheets_adopt``.
 """
 
 from __future__ import annotations
@@ -18,12 +15,8 @@ from quire.errors import LedgerError
 from quire.google.budget import Lane
 from quire.ledger.sheets_book import HEAD, HEAD_RANGE, JOURNAL_ID, STATE_ID, protection
 from quire.ledger.sheets_mark import Mark, read_mark, write_mark
-from quire.ledger.sheets_plan import Plan
-from quire.ledger.sheets_replica import Replica
 from quire.ledger.sheets_rescue import read_rescue
-from quire.ledger.sheets_rows import COLUMNS, Entry, JournalDamaged, beginning, body_of, entries, following, new_entry
-from quire.model.change import Order
-from quire.model.side import EVERYWHERE
+from quire.ledger.sheets_rows import COLUMNS, Entry, JournalDamaged, beginning, entries, following, new_entry
 
 if TYPE_CHECKING:
     from quire.ledger.sheets import SheetsLedger
@@ -31,7 +24,7 @@ if TYPE_CHECKING:
 _RESTORE = "restore the book to a version before that (File > Version history), or see 'quire adopt --help'"
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """The journal as it stands."""
 
     chain: list[Entry]
@@ -44,8 +37,8 @@ class _Found(NamedTuple):
 async def repair(ledger: SheetsLedger) -> list[str]:
     """Mend what can be mended for sure, on a ledger that is connected, not open. Answers what was done, in words."""
     told = await _looks(ledger)
-    found = await _journal(ledger)
-    heads = await _heads(ledger)
+    found = await journal(ledger)
+    heads = await heads_of(ledger)
     if found.damage:
         return [*told, await _from_rescue(ledger, found, heads)]
     last = found.chain[-1]
@@ -59,7 +52,7 @@ async def repair(ledger: SheetsLedger) -> list[str]:
         return [*told, await _cut(ledger, found.chain, at)]
     if heads:
         return [*told, await _from_rescue(ledger, found, heads)]
-    await _send(ledger, [_head(last.token)])
+    await send(ledger, [new_head(last.token)])
     return [*told, f"the head was gone and stands on the journal's last entry ({last.seq}) again"]
 
 
@@ -69,7 +62,10 @@ async def _looks(ledger: SheetsLedger) -> list[str]:
     answer = await ledger.book.sheets.spreadsheets_get(ledger.spreadsheet_id, fields=fields)
     tabs = {tab["properties"].get("sheetId", 0): tab for tab in answer.get("sheets", [])}
     if JOURNAL_ID not in tabs:
-        raise LedgerError(f"the tab of the journal was deleted from the book {ledger.spreadsheet_id}; {_RESTORE}")
+        raise LedgerError(
+            f"the tab of the journal was deleted from the book {ledger.spreadsheet_id}; restore the book to a version "
+            "before that (File > Version history)"
+        )
     told: list[str] = []
     requests: list[dict[str, Any]] = []
     for sheet_id, name in ((JOURNAL_ID, "journal"), (STATE_ID, "state")):
@@ -91,7 +87,7 @@ async def _looks(ledger: SheetsLedger) -> list[str]:
         requests.append({"updateCells": {"rows": [{"values": cells}], "fields": "userEnteredValue", "start": start}})
         told.append("the header of the journal reads as it should again")
     if requests:
-        await _send(ledger, requests)
+        await send(ledger, requests)
     return told
 
 
@@ -100,18 +96,18 @@ def _insert_row(sheet_id: int) -> list[dict[str, Any]]:
     return [{"insertDimension": {"range": span, "inheritFromBefore": False}}]
 
 
-async def _journal(ledger: SheetsLedger) -> _Found:
+async def journal(ledger: SheetsLedger) -> Found:
     rows = await ledger.book.rows(1, Lane.VIEW)
     try:
         found = entries(rows, 1)
         first = beginning(found)
         counted, _ = following(first, found)
     except JournalDamaged as error:
-        return _Found([], str(error), len(rows))
-    return _Found([first, *counted], "", len(rows))
+        return Found([], str(error), len(rows))
+    return Found([first, *counted], "", len(rows))
 
 
-async def _heads(ledger: SheetsLedger) -> list[tuple[str, str]]:
+async def heads_of(ledger: SheetsLedger) -> list[tuple[str, str]]:
     """(token, name) of the named ranges that are a head. Only the doctor reads them (protocol 3)."""
     fields = "namedRanges(namedRangeId,name)"
     answer = await ledger.book.sheets.spreadsheets_get(ledger.spreadsheet_id, fields=fields)
@@ -119,7 +115,7 @@ async def _heads(ledger: SheetsLedger) -> list[tuple[str, str]]:
     return [(range_["namedRangeId"], range_["name"]) for range_ in named if range_.get("name", "").startswith(HEAD)]
 
 
-def _head(token: str) -> dict[str, Any]:
+def new_head(token: str) -> dict[str, Any]:
     """A new name each time: the old one may be a ghost's (google-facts 2)."""
     name = new_id(f"{HEAD}_")
     return {"addNamedRange": {"namedRange": {"namedRangeId": token, "name": name, "range": HEAD_RANGE}}}
@@ -129,7 +125,7 @@ def _fence(token: str) -> dict[str, Any]:
     return {"updateNamedRange": {"namedRange": {"namedRangeId": token, "range": HEAD_RANGE}, "fields": "range"}}
 
 
-async def _send(ledger: SheetsLedger, requests: list[dict[str, Any]]) -> None:
+async def send(ledger: SheetsLedger, requests: list[dict[str, Any]]) -> None:
     await ledger.book.sheets.spreadsheets_batch_update(ledger.spreadsheet_id, requests, repeatable=False)
 
 
@@ -142,11 +138,11 @@ async def _cut(ledger: SheetsLedger, chain: list[Entry], at: int) -> str:
     for place in reversed(places):
         span = {"sheetId": JOURNAL_ID, "dimension": "ROWS", "startIndex": place, "endIndex": place + 1}
         requests.append({"deleteDimension": {"range": span}})
-    await _send(ledger, requests)
+    await send(ledger, requests)
     return f"{len(places)} rows that somebody wrote past the head (entry {head.seq}) are gone; no commit wrote them"
 
 
-async def _from_rescue(ledger: SheetsLedger, found: _Found, heads: list[tuple[str, str]]) -> str:
+async def _from_rescue(ledger: SheetsLedger, found: Found, heads: list[tuple[str, str]]) -> str:
     """Begin a new generation with what a process left when it found the damage, if the head says that it is all."""
     left = await read_rescue(ledger.drive, ledger.spreadsheet_id)
     why = found.damage or "the journal ends before what was seen in it"
@@ -160,54 +156,11 @@ async def _from_rescue(ledger: SheetsLedger, found: _Found, heads: list[tuple[st
         )
     before = Entry(int(last["generation"]), int(last["seq"]), last["token"], "", "", last["at"], "", False, "")
     entry = new_entry(before, commit_id=new_id("c_"), at=ledger.clock.now(), worker="", body=body, snapshot=True)
-    await _begin(ledger, entry, before.token, found.height)
+    await begin(ledger, entry, before.token, found.height)
     return f"the journal was damaged and begins anew with what it said up to entry {before.seq}; nothing is lost"
 
 
-async def _begin(ledger: SheetsLedger, entry: Entry, fence: str, height: int) -> None:
+async def begin(ledger: SheetsLedger, entry: Entry, fence: str, height: int) -> None:
     """Make this snapshot the journal, if the head still is ``fence``."""
-    await _send(ledger, ledger.book.commit(entry, max(1, height), fence))
+    await send(ledger, ledger.book.commit(entry, max(1, height), fence))
     await write_mark(ledger.drive, ledger.spreadsheet_id, Mark(entry.generation, entry.seq, entry.token))
-
-
-async def adopt(ledger: SheetsLedger, by: str) -> int:
-    """Make a copy, or a book that was restored, a ledger of its own. Answers how many open records wait for a person.
-
-    On a ledger that is connected, not open.
-    """
-    await ledger.book.look()
-    found = await _journal(ledger)
-    if found.damage:
-        raise LedgerError(found.damage)
-    await ledger.spill.fetch(found.chain, {})
-    replica = Replica()
-    for each in found.chain:
-        replica.apply(each, ledger.spill.texts)
-    mark = await read_mark(ledger.drive, ledger.spreadsheet_id)
-    last = found.chain[-1]
-    rewound = mark is not None and mark.seq > last.seq
-    if replica.book == ledger.spreadsheet_id and not rewound:
-        raise LedgerError(
-            f"the book {ledger.spreadsheet_id} is no copy and was not restored: there is nothing to adopt"
-        )
-    tables = replica.tables
-    draft = Plan(tables, ledger.clock.now()).draft
-    for worker in list(tables.all_workers.values()):
-        if worker.closed is None:
-            draft.close(worker, tables.held_by(worker.worker_id), dead=True)
-    draft.order(Order("halt", EVERYWHERE, by, "this book was adopted"))
-    tables.apply(draft)
-    waiting = sum(not record.ended for record in tables.all_records.values())
-    # Numbers that the other book has used are not used again.
-    seq = max(last.seq, mark.seq if mark is not None else 0)
-    body = body_of(*replica.snapshot(ledger.spreadsheet_id))
-    entry = new_entry(
-        last._replace(seq=seq), commit_id=new_id("c_"), at=ledger.clock.now(), worker="", body=body, snapshot=True
-    )
-    heads = await _heads(ledger)
-    fence = next((token for token, _ in heads if token == last.token), "")
-    if not fence:
-        await _send(ledger, [*({"deleteNamedRange": {"namedRangeId": t}} for t, _ in heads), _head(last.token)])
-        fence = last.token
-    await _begin(ledger, entry, fence, found.height)
-    return waiting

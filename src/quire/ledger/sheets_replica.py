@@ -36,7 +36,7 @@ class Replica:
         self.home = ""
         #: Whose commit stands where: seq to commit id.
         self.commits: dict[int, str] = {}
-        #: Tokens of entries that came second and do not count; the head may stand on one of them.
+        #: Tokens of entries that did not come first and do not count; the head may stand on one of the last of them.
         self.void: list[str] = []
         #: The row of each record in the tab ``state``, counted from 0; the header is row 0.
         self.places: dict[str, int] = {}
@@ -56,6 +56,7 @@ class Replica:
         texts = ChainMap(dict(texts), self.blobs)
         if entry.snapshot:
             self.tables, self.blobs, self.files, self.places = Tables(), {}, files_of(outer), {}
+            self.void = []
         rows, others = decoded(entry.body, self.blobs, self.files, texts)
         tables = self.tables
         if entry.snapshot:
@@ -87,7 +88,8 @@ class Replica:
         self.woke |= bool(others.get("woke")) or entry.snapshot or "restored" in others
         self.written += size
         self.last = entry._replace(body="")
-        self.commits[entry.seq] = entry.commit_id
+        if entry.commit_id:
+            self.commits[entry.seq] = entry.commit_id
         if len(self.commits) > 2 * REMEMBERED:
             self.commits = dict(list(self.commits.items())[-REMEMBERED:])
         alive = () if entry.snapshot else (row.worker_id for row in rows.get(Worker, ()) if row.closed is None)

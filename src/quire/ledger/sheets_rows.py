@@ -5,8 +5,9 @@ at, worker, format, body…)``. The body holds the after-image of everything tha
 clock and no code (protocol 3). The token is a hash over the entry and the token before it: a cell that somebody edited
 breaks the chain. The body is JSON in ASCII, so there is nothing in it that a spreadsheet could read as something else.
 
-Each generation begins with a snapshot. Of two entries that follow the same one (which Google should have refused), the
-one that came first counts: rows are inserted at the end that their writer knows, so it stands further down (protocol
+Each generation begins with a snapshot. Of several entries that follow the same one (which Google should have refused),
+the one that was accepted first counts. Beside each entry stands what the book itself had accepted just before it
+(``accepted``, copied there by the commit), so that every reader finds the same order, wherever the rows stand (protocol
 12).
 """
 
@@ -26,8 +27,11 @@ from quire.model.event import Event
 COLUMNS = ("generation", "seq", "token", "prev_token", "commit_id", "at", "worker", "format", "body")
 BODY_AT = COLUMNS.index("body")
 TOKEN_AT = COLUMNS.index("token")
-#: Cells of a row; the body takes those that the other columns leave.
+#: Cells of a row that its entry's token covers; the body takes those that the other columns leave.
 WIDTH = 12
+#: The column beyond them: the token that the book had accepted before this entry. Its first cell holds the last one.
+ACCEPTED = "accepted"
+ACCEPTED_AT = WIDTH
 #: What Google takes in one cell.
 CELL_CHARACTERS = 50_000
 FORMAT = "1"
@@ -57,6 +61,8 @@ class Entry(NamedTuple):
     body: str
     #: The number of its last row, counted from 1 as people do; 0 before it is written.
     position: int = 0
+    #: The token that the book had accepted just before; empty: it is not known.
+    accepted: str = ""
 
 
 def new_entry(
@@ -104,10 +110,10 @@ def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
                 f"row {position} of the journal has the format {row[BODY_AT - 1]!r}, which this version of Quire "
                 "cannot read; a newer one may have written it (pip install -U quire), or somebody edited it"
             )
-        texts = [str(cell) for cell in row]
+        texts = [*map(str, row), *[""] * (ACCEPTED_AT + 1 - len(row))]
         parts = found.setdefault(texts[TOKEN_AT], {})
         part = int(form[3])
-        if part in parts and list(parts[part][1]) != texts:
+        if part in parts and list(parts[part][1][:WIDTH]) != texts[:WIDTH]:
             raise JournalDamaged(_edited(position, texts[1]))
         parts.setdefault(part, (position, texts))
     return [_joined(parts) for parts in found.values()]
@@ -122,14 +128,15 @@ def _joined(parts: Mapping[int, tuple[int, Sequence[str]]]) -> Entry:
         raise JournalDamaged(
             f"entry {row[1]} of the journal has {len(parts)} of its {count} rows; {_REMEDY}",
         )
-    body = "".join("".join(parts[n][1][BODY_AT:]) for n in range(1, count + 1))
+    body = "".join("".join(parts[n][1][BODY_AT:WIDTH]) for n in range(1, count + 1))
+    accepted = parts[1][1][ACCEPTED_AT]
     try:
         generation, seq = int(row[0]), int(row[1])
     except ValueError:
         raise JournalDamaged(_edited(position, row[1])) from None
-    entry = Entry(
-        generation, seq, row[2], row[3], row[4], row[5], row[6], bool(form[2]), body, max(p for p, _ in parts.values())
-    )
+    last = max(place for place, _ in parts.values())
+    texts = row[2], row[3], row[4], row[5], row[6]
+    entry = Entry(generation, seq, *texts, bool(form[2]), body, last, accepted)
     if _token(entry) != entry.token:
         raise JournalDamaged(_edited(position, row[1]))
     return entry
@@ -146,20 +153,25 @@ def _edited(position: int, seq: str) -> str:
 
 
 def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """The entries after ``last`` in their order, and those that do not count since another came first."""
+    """The entries after ``last`` in their order, and those that do not count since another came first.
+
+    These are in the order in which they were accepted, as far as it is known.
+    """
     after: dict[str, list[Entry]] = {}
+    known: dict[str, Entry] = {}
     for entry in found:
+        known[entry.token] = entry
         if entry.seq > last.seq:
             after.setdefault(entry.prev_token, []).append(entry)
     counted: list[Entry] = []
-    void: list[Entry] = []
+    beside = [entry for entry in known.values() if entry.prev_token == last.prev_token and last.prev_token]
+    void = [entry for entry in beside if entry.token != last.token]
     while children := after.pop(last.token, None):
-        children.sort(key=lambda entry: entry.position)
-        last = children.pop()
+        last, *others = accepted_in_order(children, known)
         counted.append(last)
-        void += children
+        void += others
     for entry in void:  # grows: what follows a void entry is void, too
-        void += after.pop(entry.token, ())
+        void += accepted_in_order(after.pop(entry.token, ()), known)
     if after:
         lost = min((entry for rest in after.values() for entry in rest), key=lambda entry: entry.seq)
         raise JournalDamaged(
@@ -169,13 +181,43 @@ def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[En
     return counted, void
 
 
+def accepted_in_order(rivals: Sequence[Entry], known: Mapping[str, Entry]) -> list[Entry]:
+    """Entries that follow the same one, first accepted first.
+
+    Each is told by what the book had accepted before it. Where that is not known, rows are taken to be inserted at the
+    end that their writer knew, so that who came first stands further down.
+    """
+    if len(rivals) < 2:
+        return list(rivals)
+    tokens = {entry.token for entry in rivals}
+
+    def before(entry: Entry) -> int:
+        """How many of the others were accepted before this one."""
+        seen, token = {entry.token}, entry.accepted
+        while token in known and token not in seen:
+            seen.add(token)
+            token = known[token].accepted
+        return len(seen & tokens)
+
+    return sorted(rivals, key=lambda entry: (before(entry), -entry.position))
+
+
 def beginning(found: Sequence[Entry]) -> Entry:
-    """The snapshot with which the newest generation begins."""
+    """The snapshot with which the newest generation begins.
+
+    One that came second, after a commit that it does not know, says what was before that commit: it is the beginning
+    all the same, as an entry in the place of the one that both follow.
+    """
     snapshots = [entry for entry in found if entry.snapshot]
     if not snapshots:
         raise JournalDamaged(f"the journal has no beginning: its first row is gone; {_REMEDY}")
-    newest = max(entry.generation for entry in snapshots)
-    return max((entry for entry in snapshots if entry.generation == newest), key=lambda entry: entry.position)
+    newest = max((entry.generation, entry.seq) for entry in snapshots)
+    known = {entry.token: entry for entry in found}
+    first = accepted_in_order([entry for entry in snapshots if (entry.generation, entry.seq) == newest], known)[0]
+    rivals = [entry for entry in found if entry.prev_token == first.prev_token and first.prev_token]
+    if len(rivals) > 1 and accepted_in_order(rivals, known)[0] is not first:
+        return first._replace(seq=first.seq - 1, token=first.prev_token, prev_token="", commit_id="")
+    return first
 
 
 # -- bodies ----------------------------------------------------------------------------------------------------------

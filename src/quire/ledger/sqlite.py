@@ -28,7 +28,10 @@ from quire.ledger import rows
 from quire.ledger.base import Ledger, Recovered, Row, Tidied, Traits
 from quire.ledger.blobs import resolved
 from quire.ledger.queries import migrations, query_sql, seen_status
-from quire.ledger.rules import GRACE, Draft, as_seen, claimed_by
+from quire.ledger.rules import GRACE, Draft, as_seen
+from quire.ledger.rules_claim import claimed_by
+from quire.ledger.sqlite_gate import Gate
+from quire.ledger.sqlite_looks import Looks
 from quire.model.change import (
     Beaten,
     Change,
@@ -257,6 +260,8 @@ class SqliteLedger(Ledger):
         self.clock = clock
         self._threads = {name: ThreadPoolExecutor(1, f"quire-{name}") for name in ("write", "beat", "read")}
         self._connections: dict[str, sqlite3.Connection] = {}
+        self._gate = Gate(self.path.parent)
+        self._looks: Looks[_View] = Looks(self._threads["read"], self._answer)
         self._images = {name: _Images() for name in self._threads}
         self._work = asyncio.Event()
         self._seen_version = -1
@@ -266,13 +271,19 @@ class SqliteLedger(Ledger):
 
     async def _in(self, thread: str, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
-            db = self._connections.get(thread)
-            if db is None:
-                db = self._connections[thread] = self._connected()
             with _told(self.path):
-                return work(db)
+                return work(self._connection(thread))
 
         return await asyncio.get_running_loop().run_in_executor(self._threads[thread], run)
+
+    def _connection(self, thread: str) -> sqlite3.Connection:
+        """This thread's own connection."""
+        db = self._connections.get(thread)
+        if db is None:
+            db = self._connections[thread] = self._connected()
+            if thread != "read":
+                db.execute("PRAGMA busy_timeout = 0")  # the gate waits
+        return db
 
     def _connected(self) -> sqlite3.Connection:
         with _told(self.path):
@@ -309,7 +320,7 @@ class SqliteLedger(Ledger):
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)  # noqa: TID251 - in the writing thread, before any clock is told
-        with _transaction(db):
+        with _transaction(db, self._gate):
             (application,) = db.execute("PRAGMA application_id").fetchone()
             (version,) = db.execute("PRAGMA user_version").fetchone()
             (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -337,6 +348,7 @@ class SqliteLedger(Ledger):
             if connection is not None:
                 await asyncio.get_running_loop().run_in_executor(thread, connection.close)
             thread.shutdown(wait=True)
+        self._gate.close()
 
     async def now(self) -> float:
         return self.clock.now()
@@ -348,7 +360,7 @@ class SqliteLedger(Ledger):
 
         def work(db: sqlite3.Connection) -> tuple[T, bool]:
             images = self._images[thread]
-            with _transaction(db):
+            with _transaction(db, self._gate, in_line=thread == "write"):
                 images.check(db)
                 view = _View(db, images.kept)
                 draft = Draft(view, self.clock.now())
@@ -471,14 +483,13 @@ class SqliteLedger(Ledger):
             workers = [Worker._make(row) for row in db.execute(_OPEN_WORKERS)]
             leases = dict(db.execute("SELECT worker_id, ends_at FROM leases WHERE boot_id = ?", (self._boot_id,)))
             passed = draft.now - self.clock.boottime()  # what the boot's clock says, in the terms of the wall clock
-            freed, gone = 0, set[str]()
+            freed = 0
             for worker in workers:
                 if (ends_at := leases.get(worker.worker_id)) is not None:
                     worker = worker._replace(expires_at=ends_at + passed)
                 if worker.worker_id in dead or draft.expired(worker):
                     held = view.held_by(worker.worker_id)
                     freed += draft.close(worker, held, dead=worker.worker_id in dead)
-                    gone.add(worker.worker_id)
             late = f"SELECT {_RECORD} FROM records WHERE status = 'RUNNING' AND run_until < ?"
             for row in db.execute(late, (draft.now,)).fetchall():
                 record = view.record_of(row)
@@ -495,8 +506,8 @@ class SqliteLedger(Ledger):
                     record = view.record_of(row)
                     swept += draft.sweep_halted(draft.record(record.record_id) or record)
             swept += self._sweep_abandoned(draft, view, limit)
-            alive = tuple(worker for worker in workers if worker.worker_id not in gone)
-            return Recovered(len(gone), freed, swept, swept >= limit, alive)
+            alive = tuple(worker for worker in workers if worker.worker_id not in draft.workers)
+            return Recovered(len(draft.workers), freed, swept, swept >= limit, alive)
 
         return await self._decided(decide)
 
@@ -528,7 +539,7 @@ class SqliteLedger(Ledger):
                                    ELSE ends_at - :boottime END + {GRACE} * lease_seconds < 0)
                 OR EXISTS (SELECT 1 FROM records WHERE status = 'RUNNING' AND run_until < :now)
                 OR EXISTS (SELECT 1 FROM fanins WHERE abandoned AND "left" > 0)
-                OR EXISTS (SELECT 1 FROM controls JOIN records ON scope IN ('*', workflow)
+                OR EXISTS (SELECT 1 FROM controls CROSS JOIN records ON scope IN ('*', workflow)
                            WHERE floor > epoch AND status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL')
                              AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0))""",
             {"now": now, "boot": self._boot_id, "boottime": self.clock.boottime()},
@@ -540,7 +551,7 @@ class SqliteLedger(Ledger):
             target = (order.target or "elsewhere") if order.word == "seal" else ""
 
             def seal(db: sqlite3.Connection) -> None:
-                with _transaction(db):
+                with _transaction(db, self._gate):
                     db.execute("UPDATE ledger SET sealed = ?", (target,))
 
             await self._in("write", seal)
@@ -551,14 +562,24 @@ class SqliteLedger(Ledger):
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def _read(self, look: Callable[[_View], T]) -> T:
-        def work(db: sqlite3.Connection) -> T:
+        return await self._looks.ask(look)
+
+    def _answer(self, looks: Sequence[Callable[[_View], Any]], answered: Callable[[Any], None]) -> None:
+        """Answer all of these from one snapshot; what is wrong with one is told to whoever asked it."""
+        with _told(self.path):
+            db = self._connection("read")
             db.execute("BEGIN")
             try:
-                return look(_View(db))
+                view = _View(db)
+                for look in looks:
+                    try:
+                        with _told(self.path):
+                            value = look(view)
+                    except Exception as error:  # noqa: BLE001 - raised where it was asked for
+                        value = error
+                    answered(value)
             finally:
                 db.execute("COMMIT")
-
-        return await self._in("read", work)
 
     async def standing(self) -> Standing:
         def look(view: _View) -> Standing:
@@ -656,7 +677,7 @@ class SqliteLedger(Ledger):
 
     async def keep(self, setting: Setting) -> bool:
         def work(db: sqlite3.Connection) -> bool:
-            with _transaction(db):
+            with _transaction(db, self._gate):
                 if setting.version == 0:
                     sql = "INSERT INTO settings VALUES (?, ?, 1) ON CONFLICT DO NOTHING"
                     return db.execute(sql, (setting.name, setting.value)).rowcount == 1
@@ -667,7 +688,7 @@ class SqliteLedger(Ledger):
 
     async def forget(self, events: Sequence[Event]) -> int:
         def work(db: sqlite3.Connection) -> int:
-            with _transaction(db):
+            with _transaction(db, self._gate):
                 sql = "DELETE FROM events WHERE seq = ? AND hash = ?"
                 return db.executemany(sql, [(event.seq, event.hash) for event in events]).rowcount
 
@@ -678,7 +699,7 @@ class SqliteLedger(Ledger):
             blobs = f"FROM blobs WHERE {rows.unnamed_blobs()}"
             # Looked for without the write lock first: mostly there are none.
             some = db.execute(f"SELECT EXISTS (SELECT 1 FROM blobs) AND EXISTS (SELECT 1 {blobs})").fetchone()[0]
-            with _transaction(db):
+            with _transaction(db, self._gate):
                 gone = db.execute(f"DELETE {blobs}").rowcount if some else 0
                 old = f"SELECT worker_id FROM workers WHERE {rows.OLD_WORKER.format('?')}"
                 workers = db.execute(old, (before,)).fetchall()
@@ -709,7 +730,7 @@ class SqliteLedger(Ledger):
         sql = f"INSERT OR REPLACE INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES ({marks})"
 
         def work(db: sqlite3.Connection) -> None:
-            with _transaction(db):
+            with _transaction(db, self._gate):
                 if not db.execute("SELECT sealed FROM ledger").fetchone()[0]:
                     raise LedgerError(f"the ledger {str(self.path)!r} is open; rows are copied into a closed one only")
                 blobs: dict[str, str] = {}
@@ -771,8 +792,8 @@ def file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:
 
 
 @contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
+def _transaction(db: sqlite3.Connection, gate: Gate, *, in_line: bool = True) -> Iterator[None]:
+    gate.begin(db, PATIENCE_SECONDS, in_line=in_line)
     try:
         yield
         db.execute("COMMIT")

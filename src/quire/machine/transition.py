@@ -18,7 +18,8 @@ By the ledger: ``claim`` (PENDING, WAITING, NEEDS_APPROVAL → RUNNING), ``wake`
 ``lose`` (RUNNING → PENDING, or ERROR when the worker was lost too often), ``doubt`` (RUNNING → NEEDS_APPROVAL).
 
 By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (what rests, PENDING, ERROR), ``retry`` (ERROR,
-CANCELLED, what backs off), ``cancel`` (anything that has not ended), ``edit`` (anything but RUNNING and DONE).
+CANCELLED, what backs off), ``cancel`` (anything that has not ended), ``edit`` (anything but RUNNING and DONE),
+``adopt`` (anything that has not ended → NEEDS_APPROVAL; its answer puts it back where it stood, or cancels it).
 
 ``_moved`` is the only place that adds one to the version and writes the line, so no move can forget either.
 """
@@ -29,6 +30,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, assert_never
 
 from quire.errors import IllegalMove
+from quire.machine import adoption
+from quire.machine.difference import changes
 from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 from quire.model.change import Slot
 from quire.model.codec import dump, parse
@@ -170,8 +173,16 @@ def unkept(image: Record, now: float) -> Record:
 def wake(record: Record, now: float, key: str, why: str) -> Move:
     """What the record waited for (under ``key``) has come. Other waits are remembered: their ends do not move."""
     waits = [wait for wait in load_waits(record.waits) if not key or wait.key != key]
+    if adoption.asked(record) is not None:  # one doubt less; a person says whether it goes on
+        return _moved(record, now, "woken", {"by": why}, **_asking(waits))
     fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
     return _moved(record, now, "woken", {"by": why}, **fields)
+
+
+def _asking(waits: Sequence[Wait]) -> dict[str, Any]:
+    """The record goes on asking a person: the first of these."""
+    text = str((waits[0].about or {}).get("text", ""))
+    return {"status": Status.NEEDS_APPROVAL, "due_at": None, "waits": dump_waits(waits), "question": text}
 
 
 def lose(record: Record, now: float, why: str) -> Move:
@@ -282,9 +293,12 @@ def answered(record: Record, now: float, key: str, told: dict[str, Any], data: s
     if record.status is not Status.NEEDS_APPROVAL:
         raise _refuse(record, "answer", f"it asks nothing; it is {record.status}")
     waits = [wait for wait in load_waits(record.waits) if wait.key != key]
+    if (asked := adoption.asked(record)) is not None and asked.key == key:
+        return _let_go_on(record, now, asked, waits, told)
     fields: dict[str, Any] = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
     if data is not None and data != record.data:
         fields |= {"data": data, "entry": record.data if record.entry is None else record.entry}
+        told = told | changes(record.data, data)
     return _moved(record, now, "answered", told, **fields)
 
 
@@ -298,7 +312,7 @@ def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move
     if record.status is not Status.NEEDS_APPROVAL:
         raise _refuse(record, "resolve", f"nothing of it is in doubt; it is {record.status}")
     waits = [wait for wait in load_waits(record.waits) if wait.key != key]
-    doubts = [wait for wait in waits if wait.on is On.DOUBT]
+    doubts = [wait for wait in waits if wait.on is On.DOUBT or adoption.stood(wait) is not None]
     if doubts:
         question = str((doubts[0].about or {}).get("text", ""))
         return _moved(record, now, "resolved", told, waits=dump_waits(waits), question=question)
@@ -306,11 +320,33 @@ def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move
     return _moved(record, now, "resolved", told, **fields)
 
 
+def adopt(record: Record, now: float, by: str, why: str, epoch: int, keys: Sequence[tuple[str, str]] = ()) -> Move:
+    """The book was copied or restored: a person is asked whether the record goes on, and what of ``keys`` happened."""
+    if record.ended:
+        raise _refuse(record, "adopt", f"it is {record.status}")
+    asked = adoption.question(record, why, epoch, now)
+    waits = [asked, *(doubted(key, name, "here or in the other book") for key, name in keys)]
+    told = {"by": by, "reason": why, "step": record.step, "was": record.status}
+    return _moved(record, now, "adopted", told, epoch=epoch, **_RELEASED | _asking(waits))
+
+
+def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], told: dict[str, Any]) -> Move:
+    """A person says what becomes of an adopted record: it stands where it stood again, or is cancelled."""
+    if told.get("choice") == adoption.CANCEL:
+        return cancel(record, now, str(told.get("by", "")), "cancelled when its book was adopted", undo=False)
+    before = adoption.stood(asked) or {}
+    if left:  # effects in doubt come first; then it starts its step from the top
+        waits = [*left, *load_waits(before["waits"])]
+        return _moved(record, now, "answered", told, **_asking(waits))
+    fields = {word: before[word] for word in ("due_at", "waits", "question")}
+    return _moved(record, now, "answered", told, **fields, status=Status(before["status"]))
+
+
 def edit(record: Record, now: float, by: str, data: str) -> Move:
     """A person changes the data of a record that nobody holds."""
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "edit", f"it is {record.status}")
-    return _moved(record, now, "edited", {"by": by}, data=data, entry=None)
+    return _moved(record, now, "edited", {"by": by} | changes(record.data, data), data=data, entry=None)
 
 
 def revive(record: Record, now: float, by: str, epoch: int) -> Move:

@@ -131,6 +131,8 @@ class Holding(NamedTuple):
     versions: Mapping[str, int]
     #: Claims whose answer has not come yet: their records are not orphans.
     claims: tuple[str, ...] = ()
+    #: An id made when this was said: of claims that were made later it says nothing, though they may have come first.
+    said: str = ""
 
 
 class Beaten(NamedTuple):

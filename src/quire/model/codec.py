@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The largest value that is taken at all: beyond it a mistake is likelier than a need.
 MOST_BYTES = 256 * 1024 * 1024
 
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_BARE = frozenset({str, int, bool, type(None)})
 _NOT_A_NUMBER = re.compile(r"NaN|Infinity")
 _CLASS = re.compile(r"<class '([^']+)'>")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -89,10 +89,15 @@ class Codec:
                     fields[name]["default"] = made
         return self._schema
 
+    def _bare(self, value: Any) -> bool:
+        """A value that JSON knows by itself, where no type makes anything else of it: it comes back as it is."""
+        kind = type(value)
+        return kind in _BARE and (self.plain or self.type is kind)
+
     def encode(self, value: Any, what: str) -> str:
         """The JSON text of ``value``; refused with a sentence that names ``what`` if it cannot be kept."""
         try:
-            if self.plain:
+            if self.plain or self._bare(value):
                 text = _to_json(value).decode()
             else:
                 text = self.adapter.dump_json(value, warnings="error").decode()
@@ -109,16 +114,16 @@ class Codec:
         """A fresh value of the type from its JSON text."""
         if self.plain:
             return _from_json(text)
-        from pydantic import ValidationError
-
         try:
             return self.adapter.validate_json(text)
-        except ValidationError as error:
+        except ValueError as error:
             raise ValueRefused(f"{what} does not fit {_name(self.type)}: {_first_problem(error)}") from error
 
     def taken(self, value: Any, what: str) -> tuple[str, Any]:
         """The text of ``value`` and its decoded copy, refused unless the copy equals what was given."""
         text = self.encode(value, what)
+        if self._bare(value):
+            return text, value
         copy = self.decode(text, what)
         if not _same(value, copy):
             raise _refused(
@@ -130,7 +135,8 @@ class Codec:
     def _check_text(value: Any, text: str, what: str) -> None:
         if len(text) > MOST_BYTES:
             raise ValueRefused(f"{what} cannot be kept: it has {len(text):,} characters, more than {MOST_BYTES:,}")
-        if "\\u0000" in text and _NUL.search(text):
+        # Without the backslashes that are themselves escaped, what is left of this spelling is a NUL.
+        if "\\u0000" in text and "\\u0000" in text.replace("\\\\", ""):
             raise _refused(value, what, "it holds a NUL character, which no store keeps")
         if ("NaN" in text or "Infinity" in text) and _NOT_A_NUMBER.search(_STRING.sub("", text)):
             raise _refused(value, what, "NaN and Infinity are not JSON")
@@ -167,6 +173,8 @@ def _name(type_: Any) -> str:
 
 
 def _first_problem(error: Any) -> str:
+    if not hasattr(error, "errors"):
+        return str(error)  # of a validator that is not pydantic's
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     more = len(error.errors()) - 1

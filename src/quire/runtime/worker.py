@@ -160,7 +160,7 @@ class Worker:
         """Renew the lease, counted from before the beat was sent, and agree on what this worker holds."""
         sent = self.clock.boottime()
         held = self._given | {record_id: hold.record.version for record_id, hold in self.holds.items()}
-        beaten = await self.ledger.beat(self._row(), Holding(held, tuple(self._claims)))
+        beaten = await self.ledger.beat(self._row(), Holding(held, tuple(self._claims), next_id()))
         self._lease_end = max(self._lease_end, sent + self.lease)
         self._offset = beaten.now - self.clock.boottime()
         for record_id in beaten.lost:
@@ -227,7 +227,8 @@ class Worker:
         await self._patiently(self.look_after)
         keepers = [asyncio.ensure_future(work) for work in (self._beating(), self._minding(), self._housekeeping())]
         try:
-            await self._dispatch(until_idle)
+            with process.tidying_rarely():
+                await self._dispatch(until_idle)
         except Moved as error:
             self._leave(error)
         finally:
@@ -402,7 +403,7 @@ class Worker:
 
     def _begin(self, record: Record) -> None:
         self._given[record.record_id] = record.version
-        task = asyncio.ensure_future(self._holding(record))
+        task = asyncio.get_running_loop().create_task(self._holding(record))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 

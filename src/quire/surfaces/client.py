@@ -82,6 +82,8 @@ class Handle(Generic[R]):
 
     def __init__(self, client: Client, record: Record, workflow: Workflow[Any, R, Any] | None) -> None:
         self.record_id = record.record_id
+        #: The record as it was when its start had landed.
+        self.started = record
         self._client = client
         self._workflow = workflow
 
@@ -198,7 +200,7 @@ class Client:
         records = []
         definition: dict[str, Any] | None = None
         if known is None:
-            definition = await engine.definition(self.ledger, _name_of(workflow))
+            definition = await self._definition(_name_of(workflow))
         prefix, moment = f"{_name_of(workflow)}_", self.clock.now()
         for item in items:
             record_id = checked_id(next(names) if names is not None else new_record_id(prefix, moment))
@@ -345,7 +347,7 @@ class Client:
         """Send a signal. The same ``signal_id`` again is the same signal."""
         text = PLAIN.encode(value, f"the value of signal {signal!r}")
         sent = Send(signal_id or new_id("s_"), record_id, signal, text, self.who if by is None else by)
-        [verdict] = await self._patiently(lambda: self.ledger.send([sent]))
+        verdict = await self._send(sent)
         if isinstance(verdict, Conflict):
             await self.get(record_id)
         return self._landed(verdict)
@@ -614,6 +616,15 @@ class Client:
                 await self.clock.sleep(pause)
                 pause *= 2
 
+    async def send(self, sends: Sequence[Send]) -> list[Verdict]:
+        """Send signals that were made elsewhere; one verdict each."""
+        verdicts: list[Verdict] = await self._patiently(lambda: self.ledger.send(sends))
+        return verdicts
+
+    async def _send(self, sent: Send) -> Verdict:
+        [verdict] = await self.send([sent])
+        return verdict
+
     async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:
         verdicts: list[Verdict] = await self._patiently(lambda: self.ledger.commit(changes))
         return verdicts
@@ -623,8 +634,8 @@ class Client:
     ) -> Record:
         """Read, decide, compare-and-swap; and again if somebody else was faster."""
         for _ in range(20):
-            record = (await self.get(record_id))._replace(updated_at=await self.ledger.now())
-            move, receipts = decide(record)
+            record, now = await asyncio.gather(self.get(record_id), self.ledger.now())
+            move, receipts = decide(record._replace(updated_at=now))
             id_ = change_id or new_id()
             change = Change(id_, record_id, record.version, move.image, lines=move.lines, receipts=receipts)
             [verdict] = await self._commit([change])

@@ -16,7 +16,7 @@ from quire.errors import NotFound
 from quire.ledger.base import Ledger
 from quire.ledger.rules import GRACE
 from quire.model.change import Standing
-from quire.model.codec import parse
+from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import UNDO, Record, Status
@@ -518,6 +518,13 @@ def _short(text: object, most: int = 160) -> str:
 _HIDDEN = frozenset({"key", "id"})
 
 
+def _changes(told: Mapping[str, Any]) -> str:
+    """What a person changed: ``n 1 → 2, title …``."""
+    pairs: Mapping[str, Sequence[Any]] = told.get("changes") or {}
+    said = [f"{name} {_short(dump(pair[0]), 40)} → {_short(dump(pair[1]), 40)}" for name, pair in pairs.items()]
+    return ", ".join(said or map(str, told.get("changed", ())))
+
+
 def line(event: Event) -> str:
     """What a line of the log says, in words."""
     told: dict[str, Any] = _value(event.body) or {}
@@ -543,8 +550,11 @@ def line(event: Event) -> str:
         case "answered" | "voted":
             note = f": {told['note']}" if told.get("note") else ""
             edits = f", edited {', '.join(told['edits'])}" if told.get("edits") else ""
+            edits = f", edited {_changes(told)}" if told.get("changes") else edits
             via = f" ({told['via']})" if told.get("via") else ""
             return f"{event.kind} {told.get('choice')!r}{by}{via}{edits}{note}"
+        case "edited":
+            return f"edited{by}" + (f": {_changes(told)}" if told.get("changes") or told.get("changed") else "")
         case "effect.intended" | "effect.done" | "effect.void" | "effect.undone" | "effect.twice" | "effect.unclear":
             word = {"intended": "about to happen", "done": "happened", "void": "did not happen"}
             stage = event.kind.removeprefix("effect.")

@@ -100,22 +100,27 @@ class PostgresServer:
         shutil.rmtree(directory, ignore_errors=True)
 
     def create_database(self, copied: str = "") -> str:
-        """Make an empty database, or a copy of another that nobody is connected to, and return its URL."""
+        """Make an empty database, or a copy of another that nobody is connected to, and return its URL.
+
+        It is copied as files where the server can: that takes half the time of copying through its log.
+        """
         name = f"quire_{uuid.uuid4().hex[:16]}"
         template = urlsplit(copied).path.removeprefix("/") or "template0"
-        self._execute("CREATE DATABASE {} TEMPLATE {}", name, template)
+        self._execute("CREATE DATABASE {} TEMPLATE {}", name, template, newer=" STRATEGY FILE_COPY")
         return urlsplit(self.url)._replace(path=f"/{name}").geturl()
 
     def drop_database(self, url: str) -> None:
         """Remove a database made here, together with whatever is still connected to it."""
         self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", urlsplit(url).path.removeprefix("/"))
 
-    def _execute(self, statement: LiteralString, *names: str) -> None:
+    def _execute(self, statement: LiteralString, *names: str, newer: LiteralString = "") -> None:
+        """Execute the statement, with what servers from version 15 on take as well."""
         import psycopg
         from psycopg import sql
 
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+            more = newer if connection.info.server_version >= 150000 else ""
+            connection.execute(sql.SQL(statement + more).format(*map(sql.Identifier, names)))
 
     def _start(self, directory: Path) -> None:
         if self._as_user:

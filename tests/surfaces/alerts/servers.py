@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ class Posted:
     path: str
     headers: dict[str, str]
     body: Any
+    raw: bytes = b""
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Web:
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         if status < 300:
-            self.got.append(Posted(line.split()[1], headers, json.loads(raw) if raw else None))
+            self.got.append(Posted(line.split()[1], headers, json.loads(raw) if raw else None, raw))
         writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
         writer.close()
@@ -59,6 +61,10 @@ class Mail:
     url: str = ""
     got: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
     refuses: bool = False
+    #: Offered as STARTTLS.
+    tls: ssl.SSLContext | None = None
+    #: Words of the session, in order; "TLS" where it became encrypted.
+    words: list[str] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         people: list[str] = []
@@ -70,6 +76,20 @@ class Mail:
         await say("220 here")
         while line := (await reader.readline()).decode().strip():
             word = line[:4].upper()
+            self.words.append(word)
+            if word == "EHLO":
+                offers = ["x", *(["STARTTLS"] if self.tls and "TLS" not in self.words else []), "AUTH PLAIN"]
+                for place, offer in enumerate(offers, 1):
+                    await say(f"250{' ' if place == len(offers) else '-'}{offer}")
+                continue
+            if word == "STAR" and self.tls is not None:
+                await say("220 go on")
+                await writer.start_tls(self.tls)
+                self.words.append("TLS")
+                continue
+            if word == "AUTH":
+                await say("235 welcome")
+                continue
             if word == "RCPT":
                 people.append(line[line.index("<") + 1 : line.index(">")])
             if word == "MAIL" and self.refuses:
@@ -92,9 +112,11 @@ class Mail:
 
 
 @asynccontextmanager
-async def mail() -> AsyncIterator[Mail]:
-    found = Mail()
-    server = await asyncio.start_server(found.serve, "127.0.0.1", 0)
-    found.url = f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+async def mail(*, tls: ssl.SSLContext | None = None, starttls: ssl.SSLContext | None = None) -> AsyncIterator[Mail]:
+    """``tls``: encrypted from the first byte (smtps); ``starttls``: when it is asked for."""
+    found = Mail(tls=starttls)
+    server = await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=tls)
+    scheme = "smtps" if tls is not None else "smtp"
+    found.url = f"{scheme}://quire%40x.eu@127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield found

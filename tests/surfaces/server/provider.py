@@ -10,13 +10,18 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-_KEYS = [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(3)]
+
+@cache
+def _key(number: int) -> rsa.RSAPrivateKey:
+    """Made when it is needed: making one takes a while."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 class Provider:
@@ -89,13 +94,13 @@ class Provider:
     def jwks(self) -> dict[str, Any]:
         found = []
         for number in self.published:
-            key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(_KEYS[number].public_key()))
+            key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(_key(number).public_key()))
             found.append(key | {"kid": f"k{number}", "use": "sig", "alg": "RS256"})
         return {"keys": found}
 
     def token(self, **told: Any) -> str:
         claims = {"iss": self.issuer, "iat": self.now, "exp": self.now + 300, **self.person, **told, **self.lies}
-        return jwt.encode(claims, _KEYS[self.signing], "RS256", {"kid": f"k{self.signing}"})
+        return jwt.encode(claims, _key(self.signing), "RS256", {"kid": f"k{self.signing}"})
 
 
 _ENDPOINTS = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}

@@ -6,10 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from starlette.routing import Route
 
 from quire.errors import LedgerUnavailable
 from quire.model.record import Status
 from quire.surfaces.client import Client
+from quire.surfaces.server import app
 from quire.surfaces.stuck import cause_of as cause
 from tests.surfaces.server.conftest import BROKEN, calling, opened
 
@@ -276,3 +278,19 @@ async def test_the_api_is_the_same_on_postgres(postgres_url: str) -> None:
         assert told == {"done": 1, "refused": []}
         assert (await client.get(record_id)).status is Status.DONE
         assert [answer.status_code for answer in odd] == [400, 200, 200, 200]
+
+
+async def test_every_address_that_answers_is_in_the_document() -> None:
+    """Pages and files for the browser are none of the API."""
+    pages = {"/", "/login", "/link", "/favicon.ico", "/static/{name}", "/api/openapi.json"}
+    async with opened() as client, calling(client) as http:
+        document = (await http.get("/api/openapi.json")).json()
+        routes = [(route.path, route.methods) for route in app(client).routes if isinstance(route, Route)]
+    known = {(path, method) for path, methods in routes for method in (methods or set()) - {"HEAD"}}
+    told = {(path, method.upper()) for path, ways in document["paths"].items() for method in ways}
+
+    assert ("/mcp", "POST") in told and ("/a2a/{mission}", "POST") in told and ("/login/oidc", "GET") in told
+    assert {one for one in known if one[0] not in pages} == told
+    for path, ways in document["paths"].items():
+        for method, way in ways.items():
+            assert way["responses"] and way["tags"] and way["summary"], (path, method)

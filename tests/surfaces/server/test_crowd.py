@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from quire.errors import NotFound
-from quire.model.change import Change, Count, Verdict
-from quire.surfaces.server.crowd import crowd
+from quire.errors import LedgerError, NotFound
+from quire.model.change import Change, Count, Send, Verdict
+from quire.model.side import Setting
+from quire.runtime.engine import DEFINITION
+from quire.surfaces.server.crowd import DEFINED_SECONDS, crowd
+from quire.testing.clock import ToldClock
 from tests.surfaces.server.conftest import opened
 
 
@@ -66,3 +69,48 @@ async def test_counts_are_fresh_while_counting_is_cheap_and_shared_when_it_is_no
         now += 3.0
         await many.counts()
         assert times == 5
+
+
+async def test_signals_at_the_same_time_are_sent_together_and_a_wrong_one_spoils_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened() as client:
+        await client.start_many("order", [{}] * 20, ids=[f"o{n}" for n in range(20)])
+        sizes: list[int] = []
+        send = client.ledger.send
+
+        async def counted(sends: Sequence[Send]) -> list[Verdict]:
+            sizes.append(len(sends))
+            return await send(sends)
+
+        monkeypatch.setattr(client.ledger, "send", counted)
+        many = crowd(client)
+        names = [*(f"o{n}" for n in range(20)), "nobody"]
+        *good, bad = await asyncio.gather(*[many.signal(name, "paid", 1) for name in names], return_exceptions=True)
+
+        assert [getattr(record, "record_id", record) for record in good] == names[:-1]
+        assert isinstance(bad, NotFound)
+        assert sum(sizes) == 21 and len(sizes) <= 2
+
+        async def broken(_: Sequence[Send]) -> list[Verdict]:
+            raise LedgerError("the disk is gone")
+
+        monkeypatch.setattr(client.ledger, "send", broken)
+        lost = await asyncio.gather(*[many.signal("o1", "paid") for _ in range(2)], return_exceptions=True)
+        assert [str(error) for error in lost] == ["the disk is gone"] * 2
+        monkeypatch.setattr(client.ledger, "send", send)
+        assert (await many.signal("o1", "paid")).record_id == "o1"
+
+
+async def test_a_definition_is_read_once_in_a_second() -> None:
+    clock = ToldClock()
+    async with opened(clock=clock) as client:
+        await client.ledger.keep(Setting(f"{DEFINITION}new", '{"name": "new"}', 0))
+        many = crowd(client)
+        assert (await many.definition("new"))["name"] == "new"
+        await client.ledger.keep(Setting(f"{DEFINITION}new", '{"name": "newer"}', 1))
+        assert (await many.definition("new"))["name"] == "new"
+        clock.advance(DEFINED_SECONDS)
+        assert (await many.definition("new"))["name"] == "newer"
+        with pytest.raises(NotFound):
+            await many.definition("none")

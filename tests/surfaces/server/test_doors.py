@@ -61,7 +61,7 @@ async def test_a_taken_port_is_an_os_error() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         async with opened() as client:
-            with pytest.raises(OSError, match="in use"):
+            with pytest.raises(OSError, match="is taken by another program; choose another port"):
                 await serve(client, port=taken.getsockname()[1])
 
 

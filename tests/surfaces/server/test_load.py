@@ -1,4 +1,4 @@
-"""The load of ``bench/server_load.py``, small: mixed reads and acts while a worker runs, and no error."""
+"""The callers of ``bench/server_load.py``, few: mixed reads and acts while a worker runs, and no error."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from quire.surfaces.client import Client
 from quire.surfaces.server import serving
 from tests.surfaces.server.conftest import Site
 
-BENCH = Path(__file__).parents[3] / "bench" / "server_load.py"
+BENCH = Path(__file__).parents[3] / "bench" / "callers.py"
 
 
 def bench() -> Any:
-    spec = importlib.util.spec_from_file_location("server_load", BENCH)
+    spec = importlib.util.spec_from_file_location("callers", BENCH)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["server_load"] = module
+    sys.modules["callers"] = module
     spec.loader.exec_module(module)
     return module
 

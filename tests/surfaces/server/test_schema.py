@@ -53,8 +53,8 @@ def explored(site: Site, mode: GenerationMode, examples: int) -> Counter[int]:
     for result in schema.get_all_operations():
         assert isinstance(result, Ok)
         operation = result.ok()
-        if operation.path == "/api/stream":
-            continue  # it never ends; it has tests of its own
+        if operation.path.startswith(("/api/stream", "/mcp", "/a2a/")):
+            continue  # it never ends, or speaks a protocol of its own; they have tests of their own
 
         @settings(
             max_examples=examples,
@@ -85,7 +85,7 @@ def test_no_crash_and_no_answer_that_is_not_documented(tmp_path: Path, mode: Gen
             await client.start("order", {}, id="o1")
 
         site.do(some)
-        seen = explored(site, mode, 6)
+        seen = explored(site, mode, 4)
 
     assert seen.total() > 120
     assert len(seen) >= 4

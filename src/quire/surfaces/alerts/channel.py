@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
 from quire.clock import seconds
 from quire.errors import InputError, did_you_mean
@@ -20,7 +20,7 @@ KINDS = {
     "halted": ("halted", "paused", "sealed"),
 }
 #: Words of the table that are no channels.
-SETTINGS = ("only", "quiet", "smtp", "sender")
+SETTINGS = ("only", "quiet", "smtp", "sender", "secret")
 WAYS = ("gchat", "slack", "webhook", "mailto")
 PASSWORD = "QUIRE_SMTP_PASSWORD"
 
@@ -43,6 +43,8 @@ class Alerts(NamedTuple):
     smtp: str = ""
     sender: str = ""
     password: str = ""
+    #: What webhooks are signed with.
+    secret: str = ""
 
 
 class Alert(NamedTuple):
@@ -82,10 +84,13 @@ def read(told: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Al
     quiet = seconds(told["quiet"]) if told.get("quiet") else 3600.0
     if quiet <= 0:
         raise InputError("alerts.quiet must be longer than nothing: the same cause is not told again before")
-    user = urlsplit(smtp).username or ""
+    user = unquote(urlsplit(smtp).username or "")
     host = urlsplit(smtp).hostname or "localhost"
     sender = told.get("sender") or (user if "@" in user else f"quire@{host}")
-    return Alerts(channels, kinds, quiet, smtp, sender, environ.get(PASSWORD, ""))
+    secret = _resolved("secret", told.get("secret", ""), environ)
+    if secret and len(secret) < 16:
+        raise InputError("alerts.secret is too short to sign with: take 16 random characters or more")
+    return Alerts(channels, kinds, quiet, smtp, sender, environ.get(PASSWORD, ""), secret)
 
 
 def _channel(name: str, text: str, environ: Mapping[str, str]) -> Channel:

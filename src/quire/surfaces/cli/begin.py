@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -116,9 +115,6 @@ def init(session: Session, where: str) -> int:
     return code
 
 
-_SHEET = re.compile(r"https://docs\.google\.com/spreadsheets/(?:u/\d+/)?d/([\w-]+)(?:[/?#].*)?")
-
-
 def _ledger(flag: str | None, where: str) -> str:
     """The address of the ledger: as it was given, or that of a sheet as the browser shows it."""
     given = where if "://" in where else None
@@ -126,12 +122,13 @@ def _ledger(flag: str | None, where: str) -> str:
         raise click.UsageError("the ledger is named twice: leave out one of the two addresses")
     ledger = given or flag or "sqlite:///.quire/ledger.db"
     if ledger.startswith(("http://", "https://")):
-        found = _SHEET.fullmatch(ledger)
-        if found is None:
+        from quire.google.address import sheets_address
+
+        if sheets_address(ledger) == ledger:
             raise InputError(
                 f"{ledger!r} is no Google Sheet; its address begins with https://docs.google.com/spreadsheets/d/"
             )
-        ledger = f"sheets://{found[1]}"
+        ledger = sheets_address(ledger)
     if '"' in ledger or "\\" in ledger or not ledger.isprintable():
         raise InputError(f"{ledger!r} is no address of a ledger")
     return ledger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
@@ -16,12 +17,13 @@ import click
 from quire.clock import new_id
 from quire.errors import InputError, QuireError
 from quire.ledger.opening import open_ledger
+from quire.machine import adoption
 from quire.model.codec import parse
-from quire.model.record import Status
+from quire.model.record import Record, Status
 from quire.model.side import Setting
 from quire.runtime import process
 from quire.surfaces import relay, telling
-from quire.surfaces.cli.command import Exit, Session, verb
+from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.client import Client
 from quire.surfaces.config import concealed, sqlite_path
 
@@ -61,24 +63,75 @@ def doctor(session: Session, repair: bool) -> int:
     return examined(session, repair=repair)
 
 
-@verb("adopt", example="quire adopt --ledger sheets://SPREADSHEET_ID")
-def adopt(session: Session) -> None:
+@verb(
+    "adopt",
+    example="""
+    quire adopt --ledger sheets://SPREADSHEET_ID
+    quire adopt --ledger sheets://SPREADSHEET_ID --all go-on --workflow seo_publish
+    """,
+)
+@click.option(
+    "--all", "choice", type=click.Choice([adoption.GO_ON, adoption.CANCEL]), help="Answer for every record that asks."
+)
+@workflow_option
+def adopt(session: Session, choice: str | None, workflow: str) -> int:
     """Make a copied or restored book a ledger of its own.
 
-    What was done since, or in the other book, is not known in this one. So it is halted, with a new epoch, and nothing
-    goes on until you say so: quire resume, then quire resume --cancelled or quire retry ID for what is to go on.
+    What was done since, or in the other book, is not known in this one. So each open record asks you whether it goes on
+    here (quire answer ID go-on | cancel), and whether its effects under way happened (quire resolve ID). Nothing runs
+    before that; what has ended stays. Run it again with --all to answer for all that still ask.
     """
+    if workflow and choice is None:
+        raise click.UsageError("--workflow goes with --all: which of the records that ask")
     ledger = open_ledger(session.config.ledger)
     work = getattr(ledger, "adopt", None)
     if work is None:
         raise InputError(f"{concealed(session.config.ledger)} is no book; only a copied spreadsheet is adopted")
-    waiting = session.run(work(session.config.who))
-    session.out.say(f"adopted, and halted: {waiting} open records wait for you (quire resume)")
+    adopted = session.run(work(session.config.who))
+    if choice is not None:
+        return session.with_client(lambda client: _answered_all(session, client, choice, workflow))
+    doubts = f"; {adopted.in_doubt} of them also ask whether an effect happened (quire resolve ID)"
+    session.out.acted(
+        f"adopted: {adopted.asks} open records ask you whether they go on{doubts if adopted.in_doubt else ''}. See "
+        "quire list --needs-me; answer with quire answer ID go-on | cancel, or all with quire adopt --all go-on",
+        "",
+        **adopted._asdict(),
+    )
+    return Exit.OK
+
+
+async def _answered_all(session: Session, client: Client, choice: str, workflow: str) -> int:
+    """Side by side, so that they share commits; whoever is killed goes on where it was by doing the same again."""
+    answered, doubts, refused, after = 0, 0, 0, ""
+
+    async def answer(record_id: str, question: str) -> Record | QuireError:
+        try:
+            return await client.answer(record_id, choice, question=question, via="cli")
+        except QuireError as error:
+            return error
+
+    while found := await client.find(workflow=workflow, status=Status.NEEDS_APPROVAL, after=after, limit=500):
+        after = found[-1].record_id
+        asking = [(record.record_id, asked.key) for record in found if (asked := adoption.asked(record)) is not None]
+        told = await asyncio.gather(*(answer(*each) for each in asking))
+        for (record_id, _), outcome in zip(asking, told, strict=True):
+            if isinstance(outcome, QuireError):
+                refused += 1
+                session.out.say(f"{record_id}: {outcome}", colour="red")
+            else:
+                answered += 1
+                doubts += outcome.open_intents > 0
+    word = "go on" if choice == adoption.GO_ON else "are cancelled"
+    also = f"; {doubts} of them as soon as you say whether an effect happened (quire resolve ID)" if doubts else ""
+    also += f"; {refused} were refused" if refused else ""
+    session.out.acted(f"{answered} records {word}{also}", "", answered=answered, in_doubt=doubts, refused=refused)
+    return Exit.REFUSED if refused else Exit.OK
 
 
 def examined(session: Session, *, quiet: bool = False, repair: bool = False) -> int:
     """Look at everything and tell; with ``quiet``, only what is not well. With ``repair``, mend first."""
-    found = [*_machine(), *_ledger_file(session), *(_repaired(session) if repair else ())]
+    in_file = sqlite_path(session.config.ledger) is not None
+    found = [*_machine(sqlite=in_file), *_ledger_file(session), *(_repaired(session) if repair else ())]
     if not any(finding.state == "ill" for finding in found):
         found += _opened(session)
     for finding in found:
@@ -108,10 +161,13 @@ def _repaired(session: Session) -> Iterator[Finding]:
     yield from map(well, told or ["there is nothing to repair"])
 
 
-def _machine() -> Iterator[Finding]:
+def _machine(*, sqlite: bool = True) -> Iterator[Finding]:
+    """``sqlite``: the ledger is a file, so its library matters."""
     version = platform.python_version()
     yield well(f"Python {version}") if sys.version_info >= (3, 11) else ill(f"Python {version}: 3.11 is needed")
     library = sqlite3.sqlite_version_info
+    if not sqlite:
+        return
     if library < (3, 37):
         yield ill(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed; install quire[sqlite]")
     elif _WAL_RESET[0] <= library <= _WAL_RESET[1]:
@@ -176,6 +232,7 @@ def _opened(session: Session) -> list[Finding]:
         if settings_warnings is not None:
             found.extend(warning(str(text)) for text in await settings_warnings())
         await _folder(session, client, found)
+        await _panel(session, client, found)
         await _work(client, found, shared=path is not None)
 
     try:
@@ -212,6 +269,22 @@ async def _folder(session: Session, client: Client, found: list[Finding]) -> Non
                 warning(f"the file {path!r} in the folder halts; take it away, then quire resume")
                 for path in (await stopfile.found(client.ledger, folder)).values()
             )
+    except QuireError as error:
+        found.append(ill(str(error)))
+
+
+async def _panel(session: Session, client: Client, found: list[Finding]) -> None:
+    """A sheet in front of the ledger may be unshared, changed, or kept up by nobody."""
+    where = session.config.panel
+    if not where:
+        return
+    try:
+        from quire.surfaces.panel.doctor import examine
+    except ImportError as error:
+        found.append(warning(f"the panel is not installed here: {error}; pip install 'quire[google]'"))
+        return
+    try:
+        found.extend(Finding(*each) for each in await examine(client.ledger, where))
     except QuireError as error:
         found.append(ill(str(error)))
 

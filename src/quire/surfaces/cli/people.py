@@ -68,12 +68,15 @@ async def _say(
         groups=session.config.groups,
     )
     text = str((asked[0].about or {}).get("text", "")) if asked else ""
-    if record.status is Status.NEEDS_APPROVAL and questions(record):
-        votes = (questions(record)[0].about or {}).get("votes", [])
-        quorum = (questions(record)[0].about or {}).get("quorum", 1)
+    still = [wait for wait in questions(record) if asked and wait.key == asked[0].key]
+    if still:
+        votes = (still[0].about or {}).get("votes", [])
+        quorum = (still[0].about or {}).get("quorum", 1)
         sentence = f"your answer to {text!r} is kept; {len(votes)} of {quorum} have answered"
     else:
-        sentence = f"answered {text!r} of {record_id} with {choice or _ahead(asked)!r}; it goes on at {record.step}"
+        then = "is cancelled" if record.status is Status.CANCELLED else f"goes on at {record.step}"
+        then = f"now asks {record.question!r}" if record.status is Status.NEEDS_APPROVAL else then
+        sentence = f"answered {text!r} of {record_id} with {choice or _ahead(asked)!r}; it {then}"
     session.out.acted(
         sentence,
         telling.command("retry", record_id, options=f"--from {shlex.quote(record.step)}"),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from quire.errors import InputError
+from quire.google.address import sheets_address
 from quire.google.budget import Lane
 from quire.google.credentials import StaticToken, default, from_file
 from quire.google.sheets import Sheets
@@ -30,9 +31,13 @@ class Tab(NamedTuple):
 
 
 class Book:
-    """``sheets://SPREADSHEET_ID``, with the same settings as a ledger in a sheet; they share one quota."""
+    """``sheets://SPREADSHEET_ID``, with the same settings as a ledger in a sheet; they share one quota.
+
+    Or the address that the browser shows.
+    """
 
     def __init__(self, url: str) -> None:
+        url = sheets_address(url)
         parts = urlsplit(url)
         self._given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         if parts.scheme != "sheets" or not parts.netloc:

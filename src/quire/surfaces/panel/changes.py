@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.errors import NotFound
@@ -10,6 +10,7 @@ from quire.model.change import Query, Standing
 from quire.model.event import Event
 from quire.model.record import ENDED, Record, Status
 from quire.surfaces.client import Client
+from quire.surfaces.panel.table import Row, cut, row_of
 from quire.surfaces.telling import Around
 
 _OPEN = tuple(status for status in Status if status not in ENDED)
@@ -89,3 +90,17 @@ class Watcher:
         """Something was lost on the way: look at everything again."""
         self._seq = -1
         self._definitions.clear()
+
+
+def rows_of(changes: Changes, state: Mapping[int, Row], replies: Mapping[str, str]) -> dict[str, Row]:
+    """What the hidden rows that change should say."""
+    before = {row.record_id: row for row in state.values()}
+    rows: dict[str, Row] = {}
+    for record in changes.records:
+        old = before.get(record.record_id)
+        rows[record.record_id] = row_of(record, changes.around[record.record_id], old.reply if old else "")
+    for record_id, reply in replies.items():
+        row = rows.get(record_id) or before.get(record_id)
+        if row is not None:
+            rows[record_id] = row._replace(reply=cut(reply))
+    return rows

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from quire.surfaces.panel.cells import At, Request, fill, reference, replace
 from quire.surfaces.panel.layout import STATE, TABLE_ID
 from quire.surfaces.panel.reading import Damage, Line, Table
+from quire.surfaces.panel.table import Row
 
 COPY = "a copy of another row of this record: it is not looked at; delete it when you like"
 
@@ -34,6 +35,25 @@ def heal(table: Table, title: str, shown: Mapping[At, str], *, blanks: bool) -> 
     for line in table.copies:
         requests += _name(line, table, title)
     return Healed(requests, notes)
+
+
+def hidden(state: dict[int, Row], drawn: Mapping[int, Row], odd: dict[int, Row]) -> dict[int, str]:
+    """Hidden rows that say something else than what was ``drawn`` count as drawn. Answers what to say in each.
+
+    ``odd``: those that were put back before, as they were found: what reads like that all the same is let be.
+    """
+    notes: dict[int, str] = {}
+    for place, row in state.items():
+        wrote = drawn.get(place)
+        if wrote is None or wrote == row or wrote.record_id != row.record_id:
+            odd.pop(place, None)
+        elif odd.get(place) != row:
+            odd[place] = row
+            names = [name for name, ours, found in zip(STATE, wrote, row, strict=True) if ours != found]
+            notes[place] = f"put back what was changed in the hidden tab: {', '.join(names)}"
+    for place in notes:
+        state[place] = drawn[place]
+    return notes
 
 
 def unreadable(table: Table) -> list[At]:

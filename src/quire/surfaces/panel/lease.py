@@ -26,6 +26,7 @@ class Lease:
         self._owner = new_id("v_")
         self._renew_at = 0.0
         self._renewed = False
+        self._new = False
         #: The tabs of inboxes by their names, so that a renamed tab stays the inbox.
         self.tabs: dict[str, int] = {}
 
@@ -55,7 +56,13 @@ class Lease:
             return False
         self._renew_at = boot + LEASE_SECONDS * 0.4
         self._renewed = True
+        self._new |= owner != self._owner
         return True
+
+    def new(self) -> bool:
+        """Whether somebody else had it, or nobody, before it was taken last."""
+        new, self._new = self._new, False
+        return new
 
     def renewed(self) -> bool:
         """Whether it was renewed since this was asked last: every so often, for what need not be looked at more."""
@@ -68,6 +75,15 @@ class Lease:
             gone = parse(kept.value) | {"owner": "", "until": 0.0}
             await self._ledger.keep(kept._replace(value=dump(gone)))
         self._renew_at = 0.0
+
+
+async def drawn_by(ledger: Ledger, book: str) -> str:
+    """Which process keeps the panel of this book up, in words; empty: none."""
+    kept = await ledger.setting(f"panel/{book}")
+    told = parse(kept.value) if kept is not None else {}
+    if not told.get("owner") or await ledger.now() >= float(told["until"]) or _dead(told):
+        return ""
+    return f"process {told.get('pid')} on {str(told.get('host')).partition(' ')[0]}"
 
 
 def _here() -> dict[str, object]:

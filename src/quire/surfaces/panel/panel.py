@@ -25,17 +25,18 @@ from quire.errors import QuireError
 from quire.google.error import Invalid, NotShared
 from quire.model.change import Standing
 from quire.model.record import Record
+from quire.surfaces import waking
 from quire.surfaces.client import Client
 from quire.surfaces.panel import control, drawing, heal, inbox, reading, result
 from quire.surfaces.panel.book import Book, Tab
 from quire.surfaces.panel.cells import At, Request, refers, replace
-from quire.surfaces.panel.changes import Changes, Watcher
+from quire.surfaces.panel.changes import Changes, Watcher, rows_of
 from quire.surfaces.panel.commands import BY, Command, obey
 from quire.surfaces.panel.inboxes import Inboxes
 from quire.surfaces.panel.layout import COMMAND, INBOX_ID, PANEL_ID, PANEL_ROW, STATE, STATE_ID, TABLE_ID
 from quire.surfaces.panel.lease import Lease
 from quire.surfaces.panel.reading import Table
-from quire.surfaces.panel.table import Row, cut, panel_row, row_of
+from quire.surfaces.panel.table import Row, panel_row
 from quire.surfaces.panel.tabs import Tabs
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 LONGEST_PAUSE = 60.0
 #: However often it is woken, so long lies between two looks: 30 writes a minute at the most.
 SHORTEST_PAUSE = 2.0
+#: So often it is looked whether a process that has no panel was called to wake it.
+HINT_SECONDS = 1.0
 #: Looks that follow each other at once: new rows get their ids in the first, and are started in the second.
 MOST_AT_ONCE = 4
 
@@ -61,6 +64,9 @@ class Panel:
         self._inboxes = Inboxes(client, self.book)
         #: What each hidden row holds, by our last write; None: not known.
         self._places: dict[int, str] | None = None
+        self._drawn: dict[int, Row] = {}
+        #: Hidden rows that were put back, as they were found.
+        self._odd: dict[int, Row] = {}
         #: Rows that are still to be drawn.
         self._left: dict[str, Row] = {}
         #: Records beside which a word stood already when their row first showed what they ask now.
@@ -69,6 +75,8 @@ class Panel:
         self._standing: Standing | None = None
         self._not_shown = 0
         self._woken = asyncio.Event()
+        #: The version of the last hint; -1: none was looked for yet.
+        self._hint = -1
         self._stopped = False
 
     async def __aenter__(self) -> Self:
@@ -124,15 +132,30 @@ class Panel:
     async def _rest(self, span: float) -> None:
         ended = self.client.clock.boottime()
         sleeping = asyncio.ensure_future(self.client.clock.sleep(span))
-        waking = asyncio.ensure_future(self._woken.wait())
+        waits = {sleeping, asyncio.ensure_future(self._woken.wait())}
+        if self.hinted:
+            waits.add(asyncio.ensure_future(self._hinted_elsewhere()))
         try:
-            await asyncio.wait({sleeping, waking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            sleeping.cancel()
-            waking.cancel()
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
         if not self._stopped:
             await self.client.clock.sleep(max(0.0, ended + SHORTEST_PAUSE - self.client.clock.boottime()))
         self._woken.clear()
+
+    async def _hinted_elsewhere(self) -> None:
+        """Return when another process was called to wake the panel (``waking``): where looking for it costs little."""
+        while True:
+            await self.client.clock.sleep(HINT_SECONDS)
+            try:
+                version = await waking.last_hint(self.client.ledger)
+            except QuireError:
+                continue
+            known, self._hint = self._hint, version
+            if known not in (-1, version):
+                return
 
     def wake(self) -> None:
         """Look now, or very soon. A hint: without it the next look comes by itself."""
@@ -146,6 +169,8 @@ class Panel:
         """What the book and this process know of each other is not sure any more: begin with a fresh look."""
         self._places = self._offered = None
         self._left.clear()
+        self._drawn.clear()
+        self._inboxes.forget()
         self.tabs.forget()
         self._watcher.begin_anew()
 
@@ -155,6 +180,8 @@ class Panel:
         """Look once; answers whether anything was going on. ``at_once``: take new rows of inboxes as they are."""
         if not await self.lease.held():
             return False
+        if self.lease.new():  # another may have drawn meanwhile
+            self._lost()
         await self.tabs.look()
         went_on = False
         for _ in range(MOST_AT_ONCE):
@@ -178,6 +205,8 @@ class Panel:
         title = self.tabs.title(STATE_ID)
         restored = self._restored(state, grids[TABLE_ID], title)
         panel = state.pop(PANEL_ROW, None)
+        edited = heal.hidden(state, self._drawn, self._odd)
+        restored += [drawing.hidden_row(place, state[place]) for place in edited]
         table = reading.read(grids[TABLE_ID], state, title)
         if table.renamed and await self.tabs.renamed():
             return False, True
@@ -198,7 +227,8 @@ class Panel:
         )
         shown = await self.book.shown(heal.unreadable(table))
         healed = heal.heal(table, title, shown, blanks=self.tabs.blanks)
-        rows = self._left | _rows(changes, state, {**healed.notes, **replies})
+        notes = {state[place].record_id: note for place, note in edited.items()}
+        rows = self._left | rows_of(changes, state, {**notes, **healed.notes, **replies})
         bare = self.tabs.found[TABLE_ID].rows <= table.header + 1
         drawn = drawing.draw(table, rows, state, len(grids[STATE_ID]), title, bare=bare)
         self._not_shown = drawn.hidden
@@ -216,6 +246,7 @@ class Panel:
         if wrote is not None:
             self._left = drawn.left
             self._places = {PANEL_ROW: "@panel", **{place: row.record_id for place, row in drawn.after.items()}}
+            self._drawn = drawn.after
             self._torn = await self._typed_before(state, drawn.after, title)
         return bool(wrote) or bool(changes.records) or passed.soon, passed.again or drawn.more
 
@@ -351,17 +382,3 @@ class Panel:
                 self.tabs.found[made.sheet_id] = Tab(made.sheet_id, made.title, len(made.rows), 4)
                 parts.append(made.requests(titles))
         return parts
-
-
-def _rows(changes: Changes, state: Mapping[int, Row], replies: Mapping[str, str]) -> dict[str, Row]:
-    """What the hidden rows that change should say."""
-    before = {row.record_id: row for row in state.values()}
-    rows: dict[str, Row] = {}
-    for record in changes.records:
-        old = before.get(record.record_id)
-        rows[record.record_id] = row_of(record, changes.around[record.record_id], old.reply if old else "")
-    for record_id, reply in replies.items():
-        row = rows.get(record_id) or before.get(record_id)
-        if row is not None:
-            rows[record_id] = row._replace(reply=cut(reply))
-    return rows

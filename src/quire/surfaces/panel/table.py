@@ -148,7 +148,7 @@ def words(record: Record, asked: Wait | None, definition: Mapping[str, Any] | No
         case Status.NEEDS_APPROVAL if asked is not None and asked.on is On.DOUBT:
             return [HAPPENED, NOT, CANCEL]
         case Status.NEEDS_APPROVAL if asked is not None:
-            return [*map(str.upper, _safe((asked.about or {}).get("choices", ()))), CANCEL]
+            return list(dict.fromkeys([*map(str.upper, _safe((asked.about or {}).get("choices", ()))), CANCEL]))
         case Status.PENDING if record.attempt:
             return [RETRY, CANCEL]
         case Status.WAITING if any(wait.on is On.REST for wait in load_waits(record.waits)):

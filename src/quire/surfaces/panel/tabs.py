@@ -73,7 +73,7 @@ class Tabs:
         self.inboxes = {sheet_id: each for sheet_id, each in places.items() if sheet_id in tabs}
         await self._lease.save({each.tab: sheet_id for sheet_id, each in self.inboxes.items()})
         if not self.blanks:
-            self.blanks = await self._proof()
+            self.blanks = await fills_blanks(self._book)
         self._looked_at = self._client.clock.boottime()
 
     def _inbox_tabs(
@@ -93,15 +93,6 @@ class Tabs:
                 requests += layout.make_inbox(sheet_id, each.tab, [*fields, *each.write_back])
             places[sheet_id] = each
         return places, requests
-
-    async def _proof(self) -> bool:
-        """Whether a blank cell can be filled on the condition that it is blank, shown on a cell of our own."""
-        clear = write(PROOF.sheet_id, PROOF.row, PROOF.column, [[{}]])
-        replies = await self._book.write([clear, *fill(PROOF, "proof", blanks=True), clear])
-        found = replaced(replies[2]) if len(replies) > 2 else False
-        if not found:
-            log.warning("this book cannot fill a cell only if it is blank: cells are written by their place instead")
-        return found
 
     async def read(self) -> dict[int, Rows]:
         """Everything that a look needs, in one request."""
@@ -132,3 +123,13 @@ class Tabs:
             requests += fill(At(TABLE_ID, table.header, wide + number), name, blanks=self.blanks)
         await self._book.write(requests)
         log.warning("the panel %s: the columns %s are back at the end", self._book.url, ", ".join(table.missing))
+
+
+async def fills_blanks(book: Book) -> bool:
+    """Whether a blank cell can be filled on the condition that it is blank, shown on a cell of our own."""
+    clear = write(PROOF.sheet_id, PROOF.row, PROOF.column, [[{}]])
+    replies = await book.write([clear, *fill(PROOF, "proof", blanks=True), clear])
+    found = replaced(replies[2]) if len(replies) > 2 else False
+    if not found:
+        log.warning("this book cannot fill a cell only if it is blank: cells are written by their place instead")
+    return found

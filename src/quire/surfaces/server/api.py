@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from functools import cache
+from typing import Any
+
 from starlette.types import ASGIApp
 
 from quire.errors import QuireError
@@ -13,12 +15,8 @@ from quire.model.change import Query as Find
 from quire.surfaces.client import Client
 from quire.surfaces.server import acts, looking, records
 from quire.surfaces.server.asking import Admin, Operator, RecordId, Viewer, WorkflowName, acting, unslashed
-from quire.surfaces.server.short_way import ShortWay
+from quire.surfaces.server.short_way import ShortWay, ways_of
 from quire.surfaces.server.tokens import Role
-
-router = APIRouter()
-for _part in (records, acts, looking):
-    router.include_router(_part.router)
 
 #: Every address, as it was declared.
 ROUTES = [*records.router.routes, *acts.router.routes, *looking.router.routes]
@@ -35,5 +33,10 @@ async def ready(client: Client) -> tuple[bool, str]:
 
 def short_way(inner: ASGIApp) -> ShortWay:
     """The quick way to the addresses of this module; the rest goes on to ``inner``."""
+    return ShortWay(inner, _ways(), acting)
+
+
+@cache
+def _ways() -> list[Any]:
     roles = {Viewer: Role.VIEWER, Operator: Role.OPERATOR, Admin: Role.ADMIN}
-    return ShortWay(inner, ROUTES, roles, {RecordId: unslashed, WorkflowName: unslashed}, acting)
+    return ways_of(ROUTES, roles, {RecordId: unslashed, WorkflowName: unslashed})

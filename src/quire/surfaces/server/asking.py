@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NamedTuple
@@ -50,8 +49,8 @@ def setup_of(request: Request) -> Setup:
 
 def acting(request: Request, actor: Actor) -> At:
     setup = setup_of(request)
-    client = copy.copy(setup.client)
-    client.who = actor.name
+    client = object.__new__(type(setup.client))  # a copy for every request: made by hand, it costs a fifth
+    client.__dict__.update(setup.client.__dict__, who=actor.name)
     return At(client, setup, actor, request)
 
 

@@ -65,6 +65,45 @@ class Late:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
+def documented() -> dict[str, dict[str, Any]]:
+    """These addresses for the OpenAPI document. What is said there is told by the protocols themselves."""
+    problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    refusals = {
+        "4XX": {"description": "Refused: by the doors, or in the words of the protocol.", "content": problem},
+        "5XX": {"description": "The ledger does not answer, or something unexpected.", "content": problem},
+    }
+    said = {"schema": {"type": "object"}}
+    json_ = {"content": {"application/json": said}, "required": True}
+    either = {"application/json": said, "text/event-stream": {}}
+    mission = {
+        "name": "mission",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string"},
+        "description": "The name of a mission, as a workflow of this ledger.",
+    }
+
+    def way(summary: str, tag: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
+        good = {"200": {"description": "The answer of the protocol.", "content": content}}
+        return {"summary": summary, "tags": [tag], "responses": good | refusals, **more}
+
+    return {
+        "/mcp": {
+            "post": way(
+                "A message of the Model Context Protocol (streamable HTTP).", "chat", either, requestBody=json_
+            ),
+            "get": way("What the MCP server says by itself.", "chat", {"text/event-stream": {}}),
+            "delete": way("End an MCP session.", "chat", either),
+        },
+        "/a2a/{mission}": {
+            "post": way("A call of A2A (JSON-RPC).", "agents", either, requestBody=json_, parameters=[mission])
+        },
+        "/a2a/{mission}/.well-known/agent-card.json": {
+            "get": way("The card of a mission that is published as an agent.", "agents", either, parameters=[mission])
+        },
+    }
+
+
 def routes(setup: Setup) -> tuple[list[Any], list[Late]]:
     """The routes, and what has to be closed at the end."""
 

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quire.clock import Clock
-from quire.errors import QuireError
+from quire.errors import InputError, QuireError
 from quire.runtime.waiting import signature
 from quire.surfaces.client import Client
 from quire.surfaces.server import tokens
@@ -59,7 +58,7 @@ _HEADERS = _raw(
 )
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Whoever forwards says so with one of these.
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+_FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +145,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def headers_of(scope: Scope) -> dict[str, str]:
+    """The headers of a request by name; of one that comes twice, the first."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed([*scope["headers"]])}
+
+
+@lru_cache(256)
 def _host_name(netloc: str) -> str:
     try:
         return urlsplit(f"//{netloc}").hostname or ""
@@ -193,10 +198,10 @@ class Doors:
                 return  # whatever a route makes of a body that was cut off: the refusal follows
             if message["type"] == "http.response.start":
                 begun = True
-                headers = message.setdefault("headers", [])
+                headers = [*message.get("headers", ()), *_HEADERS]
                 if scope["path"].startswith("/api/") and not any(name == b"cache-control" for name, _ in headers):
-                    headers = [*headers, (b"cache-control", b"no-store")]
-                message = {**message, "headers": [*headers, *_HEADERS]}
+                    headers.append((b"cache-control", b"no-store"))
+                message["headers"] = headers
             await send(message)
 
         try:
@@ -209,6 +214,10 @@ class Doors:
                 raise
             body.exceeded = False
             await refused(error)(scope, receive, out)
+        except RecursionError:
+            if begun:
+                raise
+            await refused(InputError("the body is nested too deeply to be read"))(scope, receive, out)
         except Exception as error:
             # The last net: whatever a route raises, the caller gets a sentence and the log gets the rest.
             if begun:
@@ -217,7 +226,7 @@ class Doors:
             await unexpected(error, f"{scope['method']} {scope['path']}")(scope, receive, out)
 
     async def _admit(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
+        headers = headers_of(scope)
         self._check_size(headers)
         raw = scope.get("raw_path") or b""
         if b"%2f" in raw.lower():
@@ -238,12 +247,12 @@ class Doors:
         scope.setdefault("state", {})
         scope["state"] |= {"actor": actor, "doors": self, "address": address}
 
-    def _check_size(self, headers: Headers) -> None:
+    def _check_size(self, headers: Mapping[str, str]) -> None:
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.setup.limits.body_bytes:
+        if not (length.isascii() and length.isdigit()) or int(length) > self.setup.limits.body_bytes:
             raise _too_large(self.setup.limits.body_bytes)
 
-    async def _actor(self, scope: Scope, headers: Headers) -> Actor | None:
+    async def _actor(self, scope: Scope, headers: Mapping[str, str]) -> Actor | None:
         path = scope["path"]
         if path.startswith("/static/") or path in ("/", "/login", "/link", "/health", "/ready", "/favicon.ico"):
             return None
@@ -267,12 +276,12 @@ class Doors:
                     {"WWW-Authenticate": "Bearer"},
                 )
             return Actor(found.name, found.role, "token", found.token_id)
-        cookie = Request(scope).cookies.get(COOKIE)
+        cookie = Request(scope).cookies.get(COOKIE) if "cookie" in headers else None
         if cookie:
             actor = await self._session(cookie)
             if actor is not None:
                 return actor
-        return self._local(scope, headers)
+        return self._local(headers)
 
     async def _session(self, cookie: str) -> Actor | None:
         try:
@@ -291,10 +300,10 @@ class Doors:
     def sessions(self) -> URLSafeTimedSerializer:
         return URLSafeTimedSerializer(self.setup.secret("session"), salt="quire.session")
 
-    def _local(self, scope: Scope, headers: Headers) -> Actor | None:
+    def _local(self, headers: Mapping[str, str]) -> Actor | None:
         if not self.setup.loopback or not is_loopback(_host_name(headers.get("host", ""))):
             return None
-        if any(name in headers for name in _FORWARDED):
+        if not _FORWARDED.isdisjoint(headers):
             return None
         name = unquote(headers.get("x-quire-as", "")).strip()
         if len(name) > 200 or not name.isprintable():
@@ -311,14 +320,14 @@ class Doors:
             raise _too_many(wait)
 
 
-def check_origin(headers: Headers, actor: Actor) -> None:
+def check_origin(headers: Mapping[str, str], actor: Actor) -> None:
     """Refuse what a foreign page makes a browser send. A token in a header cannot be sent so, and is not asked."""
     if actor.way == "token":
         return
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     same = True
     if origin is not None:
-        same = origin != "null" and urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        same = origin != "null" and origin.partition("://")[2].lower() == headers.get("host", "").lower()
     if site is not None:
         same = same and site in ("same-origin", "none")
     marked = MARK in headers

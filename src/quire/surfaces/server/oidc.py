@@ -26,6 +26,7 @@ from quire.ledger.base import Ledger
 from quire.model.codec import dump
 from quire.model.side import Setting
 from quire.surfaces.server import keys, tokens
+from quire.surfaces.server.asking import problems
 from quire.surfaces.server.doors import COOKIE, Doors, Setup, audit
 from quire.surfaces.server.refusal import Refusal
 from quire.surfaces.server.tokens import Role, Token
@@ -35,7 +36,14 @@ _TRIP = "quire_oidc"
 _TRIP_SECONDS = 600
 _SETTINGS = ("issuer", "client_id", "client_secret", *Role)
 
-router = APIRouter(include_in_schema=False)
+#: Both answer with a redirect.
+_AWAY: dict[str, Any] = {
+    "status_code": 303,
+    "response_class": RedirectResponse,
+    "tags": ["doors"],
+    "responses": problems(404) | {303: {"description": "Go on there."}},
+}
+router = APIRouter()
 
 
 class Provider(NamedTuple):
@@ -117,7 +125,7 @@ def _secure(setup: Setup) -> bool:
     return setup.client.public_url.startswith("https:")
 
 
-@router.get(START)
+@router.get(START, **_AWAY)
 async def leave(request: Request) -> Response:
     """Send the browser to the provider."""
     setup, provider = _provider(request)
@@ -144,7 +152,7 @@ async def leave(request: Request) -> Response:
     return answer
 
 
-@router.get(BACK)
+@router.get(BACK, **_AWAY)
 async def back(request: Request) -> Response:
     """Take the browser back, and open a session for whom the provider names."""
     setup, provider = _provider(request)

@@ -94,7 +94,7 @@ async def start(
         body.workflow, body.data, id=record_id, after=span(body.after), priority=body.priority
     )
     at.audit("start", handle.record_id, workflow=body.workflow)
-    return record_answer(await handle.record(), 200 if there else 201)
+    return record_answer(handle.started, 200 if there else 201)
 
 
 @router.post(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from importlib import resources
@@ -15,12 +16,13 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quire.errors import InputError, QuireError
 from quire.surfaces.client import Client
 from quire.surfaces.config import Config
 from quire.surfaces.server import api, chat, measuring, oidc, tokens, ways_in
+from quire.surfaces.server.corked import Corked
 from quire.surfaces.server.crowd import crowd
 from quire.surfaces.server.doors import Doors, Limits, Setup, is_loopback
 from quire.surfaces.server.hooks import Nonces
@@ -56,7 +58,7 @@ def app(
     for name, told in (callers or {}).items():
         tokens.caller(name, told)
     setup = Setup(crowd(client), limits or Limits(), loopback, callers or {}, groups or {})
-    feed = Feed(client, setup.limits.streams)
+    feed = Feed(setup.client, setup.limits.streams)
     others, late = chat.routes(setup)
 
     @contextlib.asynccontextmanager
@@ -67,7 +69,7 @@ def app(
         for way in late:
             await way.close()
 
-    made = FastAPI(
+    made = _App(
         title="Quire",
         description="Records, and everything that can be done with them.",
         version="1",
@@ -83,11 +85,9 @@ def app(
     made.state.keys = Keys(client.clock)
     made.state.oidc = provider
     made.state.ticking = ticking
-    made.include_router(api.router)
-    made.include_router(ways_in.router)
-    made.include_router(measuring.router)
-    made.include_router(oidc.router)
-    made.router.routes += others
+    # As they were declared: an included router makes each of its routes anew for every application, at its first page.
+    for declared in (api.ROUTES, ways_in.router.routes, measuring.router.routes, oidc.router.routes, others):
+        made.router.routes += declared
     _pages(made)
     made.add_exception_handler(QuireError, _quire_error)
     made.add_exception_handler(HTTPException, _http_error)
@@ -95,6 +95,23 @@ def app(
     made.add_middleware(_short_way)
     made.add_middleware(_doors_of, setup=setup)
     return made
+
+
+class _App(FastAPI):
+    """FastAPI without its own telemetry, which looks for providers at every request; ours is made from the log."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self.middleware_stack is None:
+            await super().__call__(scope, receive, send)
+            return
+        scope["app"] = self
+        await self.middleware_stack(scope, receive, send)
+
+    def openapi(self) -> dict[str, Any]:
+        """With the ways in that are no routes of FastAPI."""
+        if self.openapi_schema is None:
+            super().openapi()["paths"].update(chat.documented())
+        return super().openapi()
 
 
 def _short_way(inner: ASGIApp) -> ASGIApp:
@@ -117,11 +134,16 @@ async def _http_error(_: Request, error: Exception) -> Response:
     return json_answer({"error": word, "message": message}, error.status_code, error.headers)
 
 
-async def _misshapen(_: Request, error: Exception) -> Response:
+async def _misshapen(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first: Mapping[str, Any] = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     text = f"{where}: {first['msg']}".encode("utf-8", "replace").decode()
+    if first["type"] == "json_invalid":
+        reason = str(first.get("ctx", {}).get("error", "")).lower().rstrip(".")
+        text = f"the body is no JSON: {reason} at character {first['loc'][-1]}"
+    elif where == "body" and "json" not in request.headers.get("content-type", ""):
+        text = "the body must be JSON, and say so: Content-Type: application/json"
     return json_answer({"error": "Misshapen", "message": text}, 422)
 
 
@@ -230,6 +252,7 @@ async def serve(
     listening = _bound(host, port)
     settings = uvicorn.Config(
         made,
+        http=Corked,
         log_config=None,
         access_log=False,
         lifespan="on",
@@ -257,6 +280,13 @@ async def serve(
             listening.close()
 
 
+_UNBOUND = {
+    errno.EADDRINUSE: "is taken by another program; choose another port",
+    errno.EADDRNOTAVAIL: "is no address of this machine",
+    errno.EACCES: "may not be taken by this user; choose a port above 1023",
+}
+
+
 def _bound(host: str, port: int) -> socket.socket:
     """A listening socket; ``OSError`` if the address is taken or is none of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -265,7 +295,8 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host.strip("[]"), port))
-    except BaseException:
+    except OSError as error:
         listening.close()
-        raise
+        why = _UNBOUND.get(error.errno or 0, error.strerror or str(error))
+        raise OSError(f"{host}:{port} {why}") from error
     return listening

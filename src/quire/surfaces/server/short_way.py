@@ -63,26 +63,17 @@ class _Way:
 class ShortWay:
     """Stands inside the doors and before FastAPI."""
 
-    def __init__(
-        self,
-        inner: ASGIApp,
-        routes: Iterable[Any],
-        roles: Mapping[Any, Role],
-        names: Mapping[Any, Callable[[str], str]],
-        make: Maker,
-    ) -> None:
-        """``roles``: the annotations that say who may. ``names``: those of names in the path, and their reading."""
+    def __init__(self, inner: ASGIApp, ways: Iterable[tuple[APIRoute, _Way]], make: Maker) -> None:
         self.inner = inner
         self.make = make
         self._fixed: dict[tuple[str, str], _Way] = {}
         self._open: dict[tuple[str, int], list[_Way]] = {}
-        for route in routes:
-            if isinstance(route, APIRoute) and (way := _way(route, roles, names)) is not None:
-                for method in route.methods or ():
-                    if "{" in route.path:
-                        self._open.setdefault((method, len(way.parts)), []).append(way)
-                    else:
-                        self._fixed[method, route.path] = way
+        for route, way in ways:
+            for method in route.methods or ():
+                if "{" in route.path:
+                    self._open.setdefault((method, len(way.parts)), []).append(way)
+                else:
+                    self._fixed[method, route.path] = way
 
     def find(self, method: str, path: str) -> tuple[_Way, tuple[str, ...]] | None:
         """The address that this is, with its parts."""
@@ -181,6 +172,17 @@ async def _body(body: tuple[str, TypeAdapter[Any], bool], scope: Scope, read: _R
     if not kinds or kinds[0].partition(b";")[0].strip().lower() != b"application/json":
         raise _Misfit
     return {name: adapter.validate_python(json.loads(content))}
+
+
+def ways_of(
+    routes: Iterable[Any], roles: Mapping[Any, Role], names: Mapping[Any, Callable[[str], str]]
+) -> list[tuple[APIRoute, _Way]]:
+    """The addresses that have a short way, for any application; reading their endpoints takes a while.
+
+    ``roles``: the annotations that say who may. ``names``: those of names in the path, and their reading.
+    """
+    known = [(route, _way(route, roles, names)) for route in routes if isinstance(route, APIRoute)]
+    return [(route, way) for route, way in known if way is not None]
 
 
 def _way(route: APIRoute, roles: Mapping[Any, Role], names: Mapping[Any, Callable[[str], str]]) -> _Way | None:

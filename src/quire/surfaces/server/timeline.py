@@ -18,6 +18,7 @@ _RELEASES = {
     "lost": "due",
     "orphaned": "due",
     "doubted": "asks",
+    "adopted": "asks",
     "broke": "",
     "cancelled": "",
     "done": "",

@@ -27,12 +27,15 @@ class Role(StrEnum):
 
     @property
     def rank(self) -> int:
-        return list(Role).index(self)
+        return _RANKS[self]
 
     @property
     def one(self) -> str:
         """The role in a sentence."""
         return f"{'a' if self is Role.VIEWER else 'an'} {self}"
+
+
+_RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 class Token(NamedTuple):

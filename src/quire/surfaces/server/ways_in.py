@@ -21,7 +21,7 @@ from quire.surfaces.server.doors import COOKIE, Doors, actor_of, audit, needs
 from quire.surfaces.server.refusal import Refusal, json_answer
 from quire.surfaces.server.ticking import Ticking
 from quire.surfaces.server.tokens import Role
-from quire.surfaces.waking import WAKE
+from quire.surfaces.waking import WAKE, leave_hint
 
 router = APIRouter(responses=problems(413))
 
@@ -230,6 +230,7 @@ async def wake(
         raise _mistaken(request, refusal) from None
     for waker in setup.client.wakers:
         waker()
+    await leave_hint(setup.client.ledger)
     return json_answer({"woken": len(setup.client.wakers)}, 202)
 
 

@@ -124,12 +124,12 @@ class Pairs(Suite):
             seen = (told[0], told[1], await after_all(twin, *told))
             orders = [await in_order(make, start, first, second, swapped=swapped) for swapped in (False, True)]
             if seen not in orders:
-                torn.append(f"{first!r} held while {second!r} comes: {_difference(seen, orders)}")
+                torn.append(f"{first!r} held while {second!r} comes: {difference(seen, orders)}")
 
         assert not torn, f"{len(torn)} of {len(pairs)} pairs\n" + "\n".join(torn)
 
 
-def _difference(seen: Seen, orders: Sequence[Seen]) -> str:
+def difference(seen: Seen, orders: Sequence[Seen]) -> str:
     """How it is unlike each of the two orders."""
     lines = []
     for name, order in zip(("one, two", "two, one"), orders, strict=True):

@@ -117,6 +117,8 @@ class Pauses(Suite):
         recovered = await ledger.recover()
 
         assert (recovered.workers, recovered.records, recovered.swept) == (0, 0, 0)
+        known = await ledger.recover(dead=[row.worker_id for row in recovered.open])
+        assert (known.workers, known.records, known.open) == (0, 0, recovered.open)
         assert await the(ledger) == row
 
     async def test_a_ledger_that_is_unsealed_goes_on(self, ledger: Ledger) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quire.clock import next_id
 from quire.errors import WorkerClosed
 from quire.ledger.base import Ledger
 from quire.machine import transition
@@ -128,6 +129,21 @@ class Workers(Suite):
         after = await the(ledger)
         assert (after.status, after.worker, after.attempt, after.losses) == (Status.PENDING, None, 1, 1)
         assert (await log(ledger))[-1] == "lost"
+
+    async def test_a_beat_that_a_later_claim_overtook_gives_nothing_back(self, ledger: Ledger) -> None:
+        """7: a beat and a claim travel side by side, and what a beat says may be old when it arrives."""
+        early, said, late = next_id(), next_id(), next_id()
+        await start(ledger, "known")
+        await start(ledger, "unknown")
+        await beat(ledger, "w1")
+        [forgotten] = (await ledger.claim(Claim(early, "w1", (slot(),), 1))).records
+        [overtaken] = (await ledger.claim(Claim(late, "w1", (slot(),), 1))).records
+
+        told = await ledger.beat(a_worker(), Holding({}, (), said))
+
+        assert told.lost == ()
+        assert (await the(ledger, forgotten.record_id)).status is Status.PENDING
+        assert await the(ledger, overtaken.record_id) == overtaken
 
     async def test_a_closed_worker_cannot_beat_nor_claim(self, ledger: Ledger, clock: ToldClock) -> None:
         """8."""

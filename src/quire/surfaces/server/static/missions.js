@@ -31,6 +31,7 @@ function turnCell(turn, name) {
     turn.prompt ? h("details", {}, h("summary", {}, "Asked"), h("p", { class: "prompt" }, turn.prompt)) : null,
     turn.text ? words(turn.text) : null,
     turn.failed.length ? h("details", { class: "problem" }, h("summary", {}, `${turn.failed.length} failed ${turn.failed.length === 1 ? "call" : "calls"}`), turn.failed.map((text) => h("p", {}, text))) : null,
+    turn.corrections.length ? h("details", {}, h("summary", {}, `${turn.corrections.length} corrected ${turn.corrections.length === 1 ? "prompt" : "prompts"}`), turn.corrections.flatMap((one) => [h("p", {}, `${one.try}, after ${one.error}${one.judged ? `; judged ${one.judged}` : ""}`), h("p", { class: "prompt" }, `${one.original}\n\n${one.added}`)])) : null,
     spent ? h("footer", {}, spent) : null);
 }
 

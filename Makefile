@@ -9,8 +9,8 @@
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
-# Test workers; xdist's "auto" counts physical cores, which halves a machine with hyperthreads.
-WORKERS ?= logical
+# Test workers: one more than processors, for many tests wait for processes, leases and browsers.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1 + os.cpu_count())')
 ARGS    ?=
 
 # The environment must be compiled once: without bytecode every import is several times slower.

@@ -114,12 +114,16 @@ def test_a_hundred_thousand_rows_are_filtered_sorted_and_scrolled(browser: Brows
                 store.rows.set(fresh[0], fresh);
                 changed.add(fresh[0]);
             }
-            const timed = (work) => { const begun = performance.now(); work(); return performance.now() - begun; };
-            const best = (work) => Math.min(...[1, 2, 3, 4, 5].map(() => timed(work)));
             const after = rearranged(before, store.rows, state, changed);
             const whole = arranged(store.rows, state);
-            const quick = best(() => rearranged(before, store.rows, state, changed));
-            const slow = best(() => arranged(store.rows, state));
+            let reads = 0;  // of the column that the order goes by
+            const seen = { get: (row_, place) => { reads += place === String(COL.updated); return row_[place]; } };
+            const read = new Map([...store.rows].slice(0, 3000).map(([id, row_]) => [id, new Proxy(row_, seen)]));
+            const start = arranged(read, state);
+            const counted = (work) => { reads = 0; work(); return reads; };
+            const few = new Set([...read.keys()].slice(0, 30));
+            const quick = counted(() => rearranged(start, read, state, few));
+            const slow = counted(() => arranged(read, state));
             const same = after.length === whole.length && after.every((id, n) => id === whole[n]);
             return { same, quick, slow };
         }"""
@@ -135,7 +139,7 @@ def test_a_hundred_thousand_rows_are_filtered_sorted_and_scrolled(browser: Brows
     expect(page.get_by_text("10 of 100,000 records")).to_be_visible()
     assert ids(page) == [f"r-04242{n}" for n in range(10)]
     assert told["same"]
-    assert told["quick"] < told["slow"], "a few changes cost as much as sorting everything"
+    assert 0 < told["quick"] < told["slow"] / 3, "a few changes cost as much as sorting everything"
     assert page.locator("*").count() < 800
     watched.end()
 

@@ -65,13 +65,10 @@ $(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
 demo: $(VENV)/core
 	@$(BIN)/quire demo $(ARGS)
 
-# The types are checked beside the tests, which leave processors idle while they wait; what mypy says comes last.
-test: $(VENV)/dev browser lint
-	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; trap 'kill $$types 2>/dev/null; exit 130' INT TERM; \
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
-	[ $$tests = 0 ] || { echo "What failed runs once more, alone: real processes and leases feel a busy machine."; \
-		$(BIN)/pytest --last-failed --last-failed-no-failures none $(ARGS); tests=$$?; }; \
-	wait $$types; typed=$$?; echo "mypy: $$(cat $(VENV)/types.txt)"; exit $$((tests || typed))
+# Real processes, leases and browsers feel a busy machine: what failed runs once more, alone.
+test: $(VENV)/dev browser lint types
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) || { echo "What failed runs once more, alone."; \
+		$(BIN)/pytest --last-failed --last-failed-no-failures none $(ARGS); }
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -172,7 +172,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 
 
 def test_the_help_of_the_group_names_every_command() -> None:
-    text = cli.get_help(click.Context(cli, info_name="quire"))
+    text = cli.get_help(click.Context(cli, info_name="quire", **cli.context_settings))
 
     for name, entry in COMMANDS.items():
         assert f"  {name} " in text

@@ -195,16 +195,18 @@ def _with_calls(record: Record, made: Sequence[Span], calls: Sequence[Receipt]) 
             continue
         name = span.name.removeprefix(PERMIT)
         mine = [r for r in calls if r.name == name and span.start <= r.at + 1e-6 and r.at <= step.end + 1e-6]
-        rows = [(receipt, parse(receipt.value)) for receipt in mine]
-        ends = [float(row.get("ended", span.end)) for _, row in rows]
-        found.append(span._replace(name=name, end=max([span.end, *ends]), seq=step.seq))
-        found += [_call(record, receipt, row, span.span_id, step.seq) for receipt, row in rows]
+        answers = [_call(record, receipt, parse(receipt.value), span, step.seq) for receipt in mine]
+        found.append(span._replace(name=name, end=max([span.end, *(call.end for call in answers)]), seq=step.seq))
+        found += answers
     return found
 
 
-def _call(record: Record, receipt: Receipt, row: Mapping[str, Any], parent: str, seq: int) -> Span:
+def _call(record: Record, receipt: Receipt, row: Mapping[str, Any], permit: Span, seq: int) -> Span:
     began = float(row.get("began", receipt.at))
     ended = max(float(row.get("ended", began)), began)
+    # A call is timed by its worker's clock, its permit by the ledger's: the call keeps its length and begins within.
+    late = max(0.0, permit.start - began)
+    began, ended = began + late, ended + late
     usage = row.get("usage") or {}
     about = {
         "quire.record_id": record.record_id,
@@ -219,4 +221,5 @@ def _call(record: Record, receipt: Receipt, row: Mapping[str, Any], parent: str,
     text = f"{error.get('type')}: {error.get('text')}" if isinstance(error, dict) else ""
     made = span_id(record.record_id, "model", receipt.key)
     outcome = "error" if text else "done"
-    return Span("model", made, parent, f"chat {row.get('model', '')}".strip(), began, ended, outcome, about, text, seq)
+    name = f"chat {row.get('model', '')}".strip()
+    return Span("model", made, permit.span_id, name, began, ended, outcome, about, text, seq)

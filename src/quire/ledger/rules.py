@@ -16,11 +16,7 @@ from quire.clock import made_after
 from quire.ledger.rules_change import Changing, without_wish
 from quire.ledger.rules_claim import of_claim
 from quire.machine import transition
-from quire.model.change import (
-    Beaten,
-    Holding,
-    Order,
-)
+from quire.model.change import Beaten, Holding, Order
 from quire.model.codec import dump, parse
 from quire.model.event import Line
 from quire.model.record import ENDED, UNDO, Record, Status

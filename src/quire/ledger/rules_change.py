@@ -6,15 +6,7 @@ from quire.ledger.rules_claim import Claiming
 from quire.ledger.rules_meeting import met
 from quire.ledger.rules_sketch import halted_text, sealed_text
 from quire.machine import adoption, transition
-from quire.model.change import (
-    Applied,
-    Change,
-    Claim,
-    Conflict,
-    Refused,
-    Slot,
-    Verdict,
-)
+from quire.model.change import Applied, Change, Claim, Conflict, Refused, Slot, Verdict
 from quire.model.codec import dump, parse
 from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage

@@ -8,11 +8,7 @@ from quire.errors import Moved, WorkerClosed
 from quire.ledger.rules_meeting import Meeting
 from quire.ledger.rules_sketch import sealed_text
 from quire.machine import transition
-from quire.model.change import (
-    Claim,
-    Rate,
-    Slot,
-)
+from quire.model.change import Claim, Rate, Slot
 from quire.model.record import Record, Status
 from quire.model.side import Bucket
 

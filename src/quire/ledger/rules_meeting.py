@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from quire.ledger.rules_sketch import Sketch, halted_text, sealed_text
 from quire.machine import transition
-from quire.model.change import (
-    Applied,
-    Conflict,
-    Refused,
-    Send,
-    Verdict,
-)
+from quire.model.change import Applied, Conflict, Refused, Send, Verdict
 from quire.model.codec import dump
 from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage

@@ -9,12 +9,7 @@ from quire.errors import WorkerClosed
 from quire.ledger.base import Ledger
 from quire.machine import transition
 from quire.machine.outcome import Done, Saved
-from quire.model.change import (
-    Applied,
-    Claim,
-    Conflict,
-    Holding,
-)
+from quire.model.change import Applied, Claim, Conflict, Holding
 from quire.model.receipt import Stage
 from quire.model.record import Status
 from quire.testing.clock import ToldClock

@@ -28,6 +28,7 @@ from typing import Any, Literal
 from callers import STANDING, Callers, Told
 
 from quire import Run, Workflow
+from quire.runtime.process import giving_way
 from quire.surfaces.client import Client
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -79,7 +80,7 @@ def workflows(done: Any = None, takes: float = 0.0) -> list[Workflow[Any, Any, A
 
 
 def work(url: str, done: Any, takes: float) -> None:
-    """A worker, until SIGTERM."""
+    """A worker, until SIGTERM; it gives way as ``quire worker`` does."""
 
     async def main() -> None:
         async with Client(url, workflows=workflows(done, takes)) as client:
@@ -88,7 +89,8 @@ def work(url: str, done: Any, takes: float) -> None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
             await worker.run()
 
-    asyncio.run(main())
+    with giving_way():
+        asyncio.run(main())
 
 
 def serve_it(url: str, port: Any) -> None:

@@ -134,6 +134,20 @@ def test_a_signal_lets_running_steps_finish_and_leaves_nothing_running(steps: Pr
     assert all(worker.closed == "farewell" for worker in steps.ask(lambda client: client.workers()))
 
 
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="this system knows no batch processes")
+@pytest.mark.parametrize(("verb", "policy"), [("worker", "SCHED_BATCH"), ("up", "SCHED_OTHER")])
+def test_a_process_that_only_works_gives_way_to_those_that_answer(steps: Project, verb: str, policy: str) -> None:
+    steps.quire("start", "short", "--id", "a")
+    process = steps.process(verb)
+    begun(process)
+
+    found = os.sched_getscheduler(process.pid)
+    process.send_signal(signal.SIGTERM)
+
+    assert finished(process)[0] == 0
+    assert found == getattr(os, policy)
+
+
 def test_a_step_that_outlasts_the_grace_goes_back_unharmed(steps: Project) -> None:
     steps.quire("start", "endless", "--id", "a")
     process = steps.process("worker", "--grace", "0.2s")

@@ -26,6 +26,7 @@ from quire.clock import seconds
 from quire.errors import InputError, QuireError
 from quire.machine.outcome import Yielded
 from quire.model.record import Record, Status
+from quire.runtime import process
 from quire.runtime.worker import Worker
 from quire.surfaces.cli import browsing, flows
 from quire.surfaces.cli.command import Exit, Session, verb
@@ -272,7 +273,8 @@ def worker(
                 settled = await run_worker(session, made, budget, idle=until_idle, hello=[hello])
             session.out.say(f"worker ended; it settled {settled} times")
 
-    session.run(work())
+    with process.giving_way():
+        session.run(work())
     return Exit.OK
 
 

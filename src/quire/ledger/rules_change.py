@@ -24,6 +24,9 @@ _STAGES = frozenset(
 )
 
 
+_made = tuple.__new__
+
+
 class Changing(Claiming):
     """What becomes of a change: it lands, it meets another version, or it is refused."""
 
@@ -218,7 +221,7 @@ class Changing(Claiming):
             return Conflict(current, self.now)
         image = beside(image, current)
         lines = list(change.lines)
-        outcome = self._bent(change, current, image, lines)
+        outcome = self._bent(current, image, lines)
         if isinstance(outcome, Refused):
             return outcome
         image, as_asked = outcome
@@ -239,8 +242,10 @@ class Changing(Claiming):
         if change.receipts:
             image = self._answers(change, image, lines)
         if as_asked:
-            self._born(change, image)
-            image = self._already(image, lines)
+            if change.fanins or change.children:
+                self._born(change, image)
+            if image.waits is not None:
+                image = self._already(image, lines)
         if change.keep is not None and image.status is Status.RUNNING:
             image = self._kept(change.keep, current, image)
         ends = image.status in ENDED and not current.counted
@@ -252,13 +257,13 @@ class Changing(Claiming):
             self._child_ended(row, change.change_id)
         if row.fanouts and (row.ended or row.visit != current.visit):
             self._abandon(row.record_id, None)
-        return Applied(row, self.now)
+        return _made(Applied, (row, self.now, False, False))
 
     def _version_made_by(self, change: Change) -> str | None:
         place = (change.record_id, change.version + 1)
         return self._made.get(place) or self.view.change_at(*place)
 
-    def _bent(self, change: Change, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
+    def _bent(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
         """What the change must become where a halt, a wish to cancel or an open intent stands in its way."""
         outcome = self._obeyed(current, image, lines)
         if isinstance(outcome, Refused) or not current.open_intents:
@@ -282,23 +287,24 @@ class Changing(Claiming):
         return transition.doubt(image, self.now, keys)
 
     def _obeyed(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
+        if image.status in ENDED:
+            return image, True
         held = current.status is Status.RUNNING
-        goes_on = image.status not in ENDED
-        if held and goes_on and current.cancel is not None and image.step != UNDO:
+        if held and current.cancel is not None and image.step != UNDO:
             wish = parse(current.cancel)
             stop = transition.stopped(current, self.now, str(wish.get("reason", "")), bool(wish.get("undo")))
             lines[:] = stop.lines
             return beside(stop.image, current), False
-        if goes_on and (self.halted(image.workflow) is not None or (held and self.outdated(image))):
+        halt, _, floor = self.orders(image.workflow)
+        if halt is not None or (held and image.epoch < floor):
             if held:
                 lines.append(Line("cancelled", dump({"reason": "halted"})))
                 return transition.halted(image), False
             doubts = any(wait.on is On.DOUBT for wait in load_waits(current.waits))
             if not doubts:
-                control = self.halted(image.workflow)
-                return Refused("halted", halted_text(image.workflow, control))
+                return Refused("halted", halted_text(image.workflow, halt))
             return image if current.open_intents else transition.halted(image), True
-        if not held and goes_on and image.epoch < self.epoch:
+        if not held and image.epoch < self.epoch:
             image = image._replace(epoch=self.epoch)
         return image, True
 
@@ -331,7 +337,7 @@ class Changing(Claiming):
 
     def _already(self, image: Record, lines: list[Line]) -> Record:
         """The record is about to wait for something that has come already: then it does not wait (protocol 4)."""
-        if image.waits is None or image.status not in (Status.WAITING, Status.NEEDS_APPROVAL):
+        if image.status not in (Status.WAITING, Status.NEEDS_APPROVAL):
             return image
         waits = load_waits(image.waits)
         if adoption.asked(image) is not None:
@@ -363,8 +369,8 @@ class Changing(Claiming):
 
     def _kept(self, slot: Slot, current: Record, image: Record) -> Record:
         """Staying for the next step is a claim: with its slots, its tokens and the controls, or not at all."""
-        free = self._free(slot, leaving=current)
-        if free < 1 or self.paused(image.workflow):
+        limited = slot.cap is not None or slot.workflow_cap is not None or slot.rate is not None
+        if (limited and self._free(slot, leaving=current) < 1) or self.paused(image.workflow):
             return transition.unkept(image, self.now)
         if slot.rate is not None:
             self._take_token(slot.rate)

@@ -118,7 +118,7 @@ class Sketch:
         found = (receipt for receipt in known.values() if receipt.stage is Stage.INTENDED)
         return sorted(found, key=lambda receipt: (receipt.seq, receipt.key))
 
-    def _orders(self, workflow: str) -> tuple[Control | None, bool, int]:
+    def orders(self, workflow: str) -> tuple[Control | None, bool, int]:
         """What was ordered for this workflow: the halt, whether it is paused, the first epoch that is not halted."""
         orders = self._ordered.get(workflow)
         if orders is None:
@@ -130,10 +130,10 @@ class Sketch:
 
     def halted(self, workflow: str) -> Control | None:
         """The order that keeps work of this workflow from starting, if there is one."""
-        return self._orders(workflow)[0]
+        return self.orders(workflow)[0]
 
     def paused(self, workflow: str) -> bool:
-        return self._orders(workflow)[1]
+        return self.orders(workflow)[1]
 
     def outdated(self, record: Record) -> bool:
         """The record is of an epoch that was halted: if it waits or pends, it is CANCELLED by definition."""
@@ -141,32 +141,35 @@ class Sketch:
 
     def floor(self, workflow: str) -> int:
         """The first epoch of this workflow that is not halted."""
-        return self._orders(workflow)[2]
+        return self.orders(workflow)[2]
 
     # -- writing down ------------------------------------------------------------------------------------------
 
     def _put(self, before: Record | None, after: Record, lines: Iterable[Line], change_id: str) -> Record:
         """The row after a decision: its lines are chained, its slots counted."""
-        hash_, n, at = after.log_hash, after.log_seq, self.now
-        for line in lines:
+        record_id, version, n, hash_, at = after.record_id, after.version, after.log_seq, after.log_hash, self.now
+        was = n
+        for kind, body in lines:
             n += 1
-            hash_ = chained(hash_, after.record_id, n, after.version, at, line.kind, line.body)
-            event = (0, after.record_id, n, after.version, at, line.kind, line.body, after.run_id, change_id, hash_)
+            hash_ = chained(hash_, record_id, n, version, at, kind, body)
+            event = (0, record_id, n, version, at, kind, body, after.run_id, change_id, hash_)
             self.events.append(_made(Event, event))
-        if n != after.log_seq:
+        if n != was:
             # As ``_replace`` does, in a fifth of its time: every line of every record comes by here.
             after = _made(Record, (*after[:_LOG_AT], n, hash_, *after[_LOG_AT + 2 :]))
-        if before is None or before.version != after.version:
-            self._made[after.record_id, after.version] = change_id
         if before is None:
-            self._new.add(after.record_id)
-        elif before.status is Status.RUNNING:
-            self._count(before, -1)
+            self._new.add(record_id)
+            self._made[record_id, version] = change_id
+        else:
+            if before.version != version:
+                self._made[record_id, version] = change_id
+            if before.status is Status.RUNNING:
+                self._count(before, -1)
         if after.status is Status.RUNNING:
             self._count(after, +1)
         elif after.due_at is not None:
             self.woke = True
-        self.records[after.record_id] = after
+        self.records[record_id] = after
         return after
 
     def _count(self, record: Record, by: int) -> None:

@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,29 +74,65 @@ _OPEN_WORKERS = f"SELECT {rows.columns(Worker)} FROM workers WHERE closed IS NUL
 _PUT_LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)"
 
 
-def _upsert(type_: type[Any], extra: str = "") -> str:
+def _marks(width: int, count: int) -> str:
+    one = f"({', '.join('?' * width)})"
+    return ", ".join([one] * count)
+
+
+@cache
+def _put(type_: type[Any], count: int) -> str:
+    """The statement that writes so many rows, over those of the same keys. A record's rank follows its fields."""
     table, keys = rows.TABLES[type_]
-    names = [*type_._fields, *([extra] if extra else [])]
+    names = [*type_._fields, *(["rank"] if type_ is Record else [])]
     updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in names if n not in keys)
     return (
-        f"INSERT INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES ({', '.join('?' * len(names))}) "
+        f"INSERT INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES {_marks(len(names), count)} "
         f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}"
     )
 
 
-_PUT = {type_: _upsert(type_) for type_ in (Receipt, Signal, Fanin, Worker, Control, Bucket)}
-_PUT_RECORD = _upsert(Record, "rank")
+@cache
+def _add_events(count: int) -> str:
+    names = Event._fields[1:]
+    return f"INSERT INTO events ({', '.join(names)}) VALUES {_marks(len(names), count)}"
+
+
 _FAMILY_OF = [itemgetter(*map(Record._fields.index, family)) for family in rows.FAMILIES]
-_PUT_EVENT = f"INSERT INTO events ({', '.join(Event._fields[1:])}) VALUES ({', '.join('?' * (len(Event._fields) - 1))})"
+#: Which families of a record changed.
+_Families = tuple[bool, ...]
+
+
+def _names_of(families: _Families) -> list[str]:
+    written = [family for family, changed in zip(rows.FAMILIES, families, strict=True) if changed]
+    return [*rows.EVERY_TIME, *(name for family in written for name in family)]
 
 
 @cache
-def _update(families: tuple[bool, ...]) -> tuple[str, Callable[[Record], tuple[Any, ...]]]:
-    """The statement that writes these families of a record, and what it takes of the record before its rank and id."""
-    written = [family for family, changed in zip(rows.FAMILIES, families, strict=True) if changed]
-    names = [*rows.EVERY_TIME, *(name for family in written for name in family)]
-    sets = ", ".join(f"{rows.quoted(name)} = ?" for name in (*names, "rank"))
-    return f"UPDATE records SET {sets} WHERE record_id = ?", itemgetter(*map(Record._fields.index, names))
+def _values_of(families: _Families) -> Callable[[Record], tuple[Any, ...]]:
+    """What an update of these families takes of a record, before its rank and its id."""
+    return itemgetter(*map(Record._fields.index, _names_of(families)))
+
+
+@cache
+def _update(families: _Families, count: int) -> str:
+    names = [*_names_of(families), "rank"]
+    sets = ", ".join(f"{rows.quoted(name)} = new.column{place}" for place, name in enumerate(names, 1))
+    width = len(names) + 1
+    return f"UPDATE records SET {sets} FROM (VALUES {_marks(width, count)}) AS new WHERE record_id = new.column{width}"
+
+
+#: The most rows that one statement writes; what is left is written by statements of half, a quarter … of it.
+MOST_ROWS = 64
+
+
+def _write_many(db: sqlite3.Connection, sql: Callable[[int], str], values: Sequence[Sequence[Any]]) -> None:
+    """Write rows by few statements: each gives Python's lock to the other threads once, not once for each row."""
+    start, count = 0, MOST_ROWS
+    while start < len(values):
+        while count > len(values) - start:
+            count //= 2
+        db.execute(sql(count), list(chain.from_iterable(values[start : start + count])))
+        start += count
 
 
 class _View:
@@ -381,8 +418,7 @@ class SqliteLedger(Ledger):
         if draft.records:
             self._write_records(db, view, draft, blobs)
         if draft.events:
-            lines = [rows.shortened(event, Event, limit, blobs)[1:] for event in draft.events]
-            db.executemany(_PUT_EVENT, lines)
+            _write_many(db, _add_events, [rows.shortened(event, Event, limit, blobs)[1:] for event in draft.events])
         for type_, changed in (
             (Receipt, draft.receipts),
             (Signal, draft.signals),
@@ -392,7 +428,8 @@ class SqliteLedger(Ledger):
             (Bucket, draft.buckets),
         ):
             if changed:
-                db.executemany(_PUT[type_], [rows.shortened(row, type_, limit, blobs) for row in changed.values()])
+                short = [rows.shortened(row, type_, limit, blobs) for row in changed.values()]
+                _write_many(db, partial(_put, type_), short)
         if blobs:
             db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
         if draft.epoch != draft.view.epoch:
@@ -400,7 +437,7 @@ class SqliteLedger(Ledger):
 
     def _write_records(self, db: sqlite3.Connection, view: _View, draft: Draft, blobs: dict[str, str]) -> None:
         new: list[tuple[Any, ...]] = []
-        known: dict[tuple[bool, ...], list[tuple[Any, ...]]] = {}
+        known: dict[_Families, list[tuple[Any, ...]]] = {}
         for record_id, record in draft.records.items():
             row = rows.shortened(record, Record, self.traits.inline_bytes, blobs)
             before = None if draft.is_new(record_id) else view.known(record_id)
@@ -408,11 +445,10 @@ class SqliteLedger(Ledger):
                 new.append((*row, record.rank))
             else:
                 families = tuple([family(before) != family(record) for family in _FAMILY_OF])
-                known.setdefault(families, []).append((*_update(families)[1](row), record.rank, record_id))
-        if new:
-            db.executemany(_PUT_RECORD, new)
+                known.setdefault(families, []).append((*_values_of(families)(row), record.rank, record_id))
+        _write_many(db, partial(_put, Record), new)
         for families, values in known.items():
-            db.executemany(_update(families)[0], values)
+            _write_many(db, partial(_update, families), values)
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
         def decide(draft: Draft, view: _View) -> list[Verdict]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire.model.record import Record
 from quire.model.side import Fanin
 from quire.model.wait import Wait
 
 
-@dataclass(frozen=True, slots=True)
-class Next:
+class Next(NamedTuple):
     """The step is done; the record goes on with another."""
 
     step: str
@@ -21,16 +20,14 @@ class Next:
     ends: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """The last step is done; this is the result."""
 
     result: str
     data: str
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(NamedTuple):
     """The step waits for something named; any one of these makes the record due again."""
 
     waits: tuple[Wait, ...]
@@ -39,38 +36,33 @@ class Waits:
     fanins: tuple[Fanin, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """The step goes on; its working copy and its place in a loop are kept."""
 
     data: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(NamedTuple):
     """The try failed and another follows after ``delay`` seconds."""
 
     error: str
     delay: float
 
 
-@dataclass(frozen=True, slots=True)
-class Broke:
+class Broke(NamedTuple):
     """The try failed and none follows: the dead letter, or the undoing of what was done."""
 
     error: str
     undo: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Yielded:
+class Yielded(NamedTuple):
     """The worker gives the record back before its end, unharmed: its time budget or the worker itself ends."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(NamedTuple):
     """The record is cancelled at the wish of a person, or by a halt."""
 
     reason: str

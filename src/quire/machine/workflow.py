@@ -48,11 +48,11 @@ class Step:
     rate: Rate | None = None
     was: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def rests(self) -> bool:
         return self.fn is None
 
-    @property
+    @cached_property
     def ends(self) -> bool:
         return not self.then
 

@@ -130,7 +130,8 @@ def changed(record: Record, fields: Mapping[str, Any]) -> Record:
 
 def beside(image: Record, row: Record) -> Record:
     """The image with what stands beside it taken from the row: an image cannot change that."""
-    return _make(Record, image[:_IMAGE_LENGTH] + row[_IMAGE_LENGTH:])
+    its = row[_IMAGE_LENGTH:]
+    return image if image[_IMAGE_LENGTH:] == its else _make(Record, image[:_IMAGE_LENGTH] + its)
 
 
 def started_as(workflow: str, given: str) -> str:

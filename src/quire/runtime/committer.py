@@ -115,8 +115,7 @@ def _size(change: Change) -> int:
     size = 200
     if change.image is not None:
         size += len(change.image.data) + len(change.image.result or "")
-    for receipt in change.receipts:
-        size += len(receipt.value) + len(receipt.args)
-    for child in change.children:
-        size += 200 + len(child.data)
+    if change.receipts or change.children:
+        size += sum(len(receipt.value) + len(receipt.args) for receipt in change.receipts)
+        size += sum(200 + len(child.data) for child in change.children)
     return size

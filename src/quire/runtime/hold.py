@@ -13,6 +13,7 @@ import logging
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quire.clock import next_id
@@ -61,6 +62,23 @@ class IntentTaken(QuireError):
 class Hold:
     """What stands behind one ``Run``: its receipts, its place in the ledger, what it waits for."""
 
+    run: Run[Any, Any]
+    #: Where in ``run.all`` and ``run.each`` the pass is.
+    scope: tuple[str, ...] = ()
+    #: Why the pass is to end before its own end.
+    stop: Outcome | None = None
+    #: The record is another's.
+    lost = False
+    settled: Verdict | None = None
+    #: Set by the worker before each pass: whether it may stay for the next step.
+    keeps = False
+    _task: asyncio.Task[Any] | None = None
+    _ride: asyncio.TimerHandle | None = None
+    _flights = 0
+    _quiet: asyncio.Future[None] | None = None
+    _activity = 0
+    _suspending: asyncio.Task[None] | None = None
+
     def __init__(
         self, host: Host, record: Record, workflow: Workflow[Any, Any, Any], step: Step, receipts: Sequence[Receipt]
     ) -> None:
@@ -73,25 +91,18 @@ class Hold:
         self.remembered = (
             {wait.key: wait for wait in load_waits(record.waits) if wait.key} if record.waits is not None else {}
         )
-        self.nonce = next_id()
-        self.scope: tuple[str, ...] = ()
-        self.stop: Outcome | None = None
-        self.lost = False
-        self.settled: Verdict | None = None
-        self.run: Run[Any, Any]
         self.note = record.note
-        self._task: asyncio.Task[Any] | None = None
         self._counts: dict[tuple[Any, ...], int] = {}
         self._used: set[str] = set()
         self._pending: list[Pending[Any]] = []
         self._unsaved: list[Receipt] = []
         self._lines: list[Line] = []
-        self._ride: asyncio.TimerHandle | None = None
         self._blocked: list[tuple[Wait, asyncio.Future[None], tuple[Record, ...], Fanin | None]] = []
-        self._flights = 0
-        self._quiet: asyncio.Future[None] | None = None
-        self._activity = 0
-        self._suspending: asyncio.Task[None] | None = None
+
+    @cached_property
+    def nonce(self) -> str:
+        """Says of a receipt that this very pass wrote it."""
+        return next_id()
 
     # -- keys --------------------------------------------------------------------------------------------------
 
@@ -178,6 +189,8 @@ class Hold:
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def _taken(self) -> tuple[tuple[Receipt, ...], tuple[Line, ...]]:
+        if not self._unsaved and not self._lines:
+            return (), ()
         receipts, self._unsaved = tuple(self._unsaved), []
         lines, self._lines = tuple(self._lines), []
         if self._ride is not None:
@@ -241,16 +254,16 @@ class Hold:
             image = image._replace(fanouts=image.fanouts + len(fanins))
         riding, lines = self._taken()
         change = Change(
-            change_id=next_id(),
-            record_id=self.record.record_id,
-            version=self.record.version,
-            image=image,
-            worker=self.host.worker_id,
-            lines=(*lines, *made.lines),
-            receipts=riding,
-            children=children,
-            fanins=fanins,
-            keep=slot if isinstance(outcome, Next) else None,
+            next_id(),
+            self.record.record_id,
+            self.record.version,
+            image,
+            self.host.worker_id,
+            (*lines, *made.lines),
+            riding,
+            children,
+            fanins,
+            slot if isinstance(outcome, Next) else None,
             frees=self.step.cap is not None or self.workflow.cap is not None,
         )
         self.record = image  # what is submitted after this stands on it
@@ -381,17 +394,9 @@ class Hold:
             if not self.lost:
                 return self.settled if self.stop is None else await self.move(self.stop)
             self._suspending.result()
-        if self.lost:
+        if self.lost or outcome is None:
             return None
-        if outcome is None:
-            return None
-        return await self.move(outcome, keep=isinstance(outcome, Next) and self._may_keep(outcome))
-
-    def _may_keep(self, outcome: Outcome) -> bool:
-        return False if self.stop is not None else self.keeps
-
-    #: Set by the worker before each pass: whether it may stay for the next step.
-    keeps: bool = False
+        return await self.move(outcome, keep=self.keeps and self.stop is None and isinstance(outcome, Next))
 
     async def _outcome(self) -> Outcome | None:
         try:
@@ -421,7 +426,8 @@ class Hold:
                 self.host.swallowed(self.record)
                 return self.stop
             return self._failed(error)
-        await self._landed()
+        if self._flights:
+            await self._landed()
         if self.stop is not None or self._suspending is not None:
             self.host.swallowed(self.record)
             return self.stop
@@ -452,11 +458,11 @@ class Hold:
 
     def _returned(self, value: Any) -> Outcome:
         """What the step's return value means."""
-        forgotten = [pending for pending in self._pending if not pending.awaited]
-        if forgotten:
-            raise DefinitionError(
-                f"step {self.step.name!r} never awaited {forgotten[0].what}: write 'await run.…', or it is not done"
-            )
+        for pending in self._pending:
+            if not pending.awaited:
+                raise DefinitionError(
+                    f"step {self.step.name!r} never awaited {pending.what}: write 'await run.…', or it is not done"
+                )
         data = self.run._encoded()
         then = self.step.then
         if not then:

@@ -51,14 +51,14 @@ class Run(Generic[D, X]):
     """One pass of a step over one record."""
 
     def __init__(self, hold: Hold) -> None:
+        record = hold.record
         self._hold = hold
-        self._visit = hold.record.visit
+        self._visit = record.visit
         hold.run = self
-        entry = hold.record.entry if hold.record.entry is not None else hold.record.data
+        entry = record.entry if record.entry is not None else record.data
         self._codec = hold.workflow.data
         #: The record's data, as at entry of the step; what the step makes of it is kept when the step ends or waits.
-        self.data: D = self._codec.decode(entry, f"the data of {hold.record.record_id!r}")
-        self._start = (entry, self.data)
+        self.data: D = self._codec.decode(entry, f"the data of {record.record_id!r}")
 
     def _encoded(self) -> str:
         return self._codec.encode(self.data, f"the data of {self.record_id!r}")

@@ -428,7 +428,7 @@ class Worker:
             step = workflow.find(record.step) if workflow is not None else None
             if workflow is None or (step is None and record.step != UNDO):
                 return  # not claimed for these; the next beat gives it back
-            receipts = await self._receipts(record)
+            receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
             steps += 1
             try:
                 hold = self._held(record, workflow, step, receipts)
@@ -454,8 +454,6 @@ class Worker:
                 return
 
     async def _receipts(self, record: Record) -> Sequence[Any]:
-        if record.facts == 0 and record.step != UNDO:
-            return ()
         found = await self.ledger.receipts(record_ids=[record.record_id])
         if record.step == UNDO:
             return found

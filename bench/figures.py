@@ -36,6 +36,7 @@ METRICS = [
     _metric("w2_server", "CPU of the server", "us a step", LESS),
     _metric("w3_p50", "p50", "ms", LESS, 2),
     _metric("w3_p99", "p99", "ms", LESS, 2),
+    _metric("w3_body_p50", "p50 to the end of the body", "ms", LESS, 2),
     _metric("w3_queue_p50", "p50 through the queue", "ms", LESS, 2),
     _metric("w4_seconds", "map and reduce", "s", LESS, 3),
     _metric("w4_cpu", "CPU of its process", "s", LESS, 2),
@@ -121,8 +122,9 @@ def _cpu(workload: str, found: dict[str, Any], units: float) -> dict[str, float]
 
 def _w3(found: dict[str, Any]) -> dict[str, float]:
     result = {"w3_p50": quantile(found["latencies_ms"], 0.5), "w3_p99": quantile(found["latencies_ms"], 0.99)}
-    if found.get("queue_latencies_ms"):
-        result["w3_queue_p50"] = quantile(found["queue_latencies_ms"], 0.5)
+    for part in ("body", "queue"):
+        if found.get(f"{part}_latencies_ms"):
+            result[f"w3_{part}_p50"] = quantile(found[f"{part}_latencies_ms"], 0.5)
     return result
 
 

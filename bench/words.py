@@ -28,8 +28,9 @@ CPU is of the whole call, enqueue and drain together: of the peer's own processe
 A rate that is bound by CPU cannot exceed the cores of the machine divided by the sum of the two.
 """,
     "W3": """\
-*Through the queue* is until a client that waits for the result has it; where the other figures end is said under
-*Not alike*.
+Until the record's end is committed, or the result is there; see *Not alike*. *The end of the body* comes before that:
+the code has run, and a crash at that moment may run it again. *Through the queue* is until a client that waits for the
+result has it.
 """,
     "W6": """\
 A point is the median of several drains in one process. The finished records are copies, with their logs, of records
@@ -64,8 +65,8 @@ NOT_ALIKE = """\
 - The end of W1, W2 and W5 is seen by Quire when its worker's commit is acknowledged; by DBOS, Absurd, Procrastinate,
   PgQueuer and Huey by a look into the store every 5 ms; by LangGraph, Temporal, Celery and Prefect from results.
 - PgQueuer writes completions in batches, or every 0.1 s: the end of its drain may wait for that timer.
-- W3 is to the committed end for Quire, to the result for the engines, Huey and Celery, and only to the body's run for
-  Procrastinate and PgQueuer, whose completion is not written yet at that moment: this favours them.
+- W3 is to the committed end for Quire, PgQueuer (told by its own NOTIFY) and Procrastinate (seen by looks half a
+  millisecond apart), to the result for the engines, Huey and Celery.
 - W3: DBOS and LangGraph start in the process, without a queue. The workers of Huey and Absurd poll every 10 ms, far
   more often than by default. Quire's client and worker share a process, and a start may be handed over within it.
 - W8: Quire's steps act through an effect with a probe, so an act that happened is found and not repeated. A plain step

@@ -250,19 +250,22 @@ class QuireAdapter(Profiled, Adapter):
         return {"steps": records * steps, "seconds": seconds}
 
     async def w3(self, n: int, pause: float) -> Answer:
-        """Until the worker has committed the end; then, apart, until a client that waits for the result has it."""
+        """Until the worker has committed the end; apart, to the end of the body, and until a waiting client has it."""
         if self.running is None:
             await self.launch()
             await asyncio.sleep(0.2)
-        committed, received = [], []
+        committed, ran, received = [], [], []
         for number in range(n):
             await asyncio.sleep(pause)
+            bodies.expect(1)
             name = f"w3-{os.getpid()}-{time.monotonic_ns()}"
             self.ended = {name: asyncio.get_running_loop().create_future()}
+            begun = time.monotonic()
             with stopwatch() as took:
                 await self.client.start(one, {"number": number}, id=name)
                 await self.ended[name]
                 committed.append(took() * 1000)
+            ran.append((bodies.times[0] - begun) * 1000)
             record = await self.client.get(name)
             expect_equal("record", (str(record.status), record.result), ("DONE", str(number)))
         for number in range(min(n, 50)):
@@ -271,7 +274,7 @@ class QuireAdapter(Profiled, Adapter):
                 handle = await self.client.start(one, {"number": number})
                 expect_equal("result", await handle.result(timeout="1m"), number)
                 received.append(took() * 1000)
-        return {"latencies_ms": committed, "queue_latencies_ms": received}
+        return {"latencies_ms": committed, "body_latencies_ms": ran, "queue_latencies_ms": received}
 
     async def w4(self, children: int) -> Answer:
         if self.running is None:

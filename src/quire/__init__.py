@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from quire.runtime.run import Run as Run
     from quire.runtime.run import SyncRun as SyncRun
     from quire.surfaces.client import Client as Client
-    from quire.surfaces.client import Handle as Handle
     from quire.surfaces.client import aopen as aopen
+    from quire.surfaces.handle import Handle as Handle
     from quire.surfaces.plain import PlainClient as PlainClient
     from quire.surfaces.plain import open as open
 
@@ -61,7 +61,7 @@ _HOMES = {
     "Run": "quire.runtime.run",
     "SyncRun": "quire.runtime.run",
     "Client": "quire.surfaces.client",
-    "Handle": "quire.surfaces.client",
+    "Handle": "quire.surfaces.handle",
     "aopen": "quire.surfaces.client",
     "PlainClient": "quire.surfaces.plain",
     "open": "quire.surfaces.plain",

@@ -11,7 +11,8 @@ from quire.agents.blueprint import Blueprint
 from quire.agents.flow import compiled
 from quire.agents.reading import load
 from quire.clock import SYSTEM, Clock
-from quire.surfaces.client import Client, Handle
+from quire.surfaces.client import Client
+from quire.surfaces.handle import Handle
 
 
 def blueprint(model: Any, **more: Any) -> Blueprint:

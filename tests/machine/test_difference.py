@@ -5,27 +5,69 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from quire.machine.difference import MOST_CHARACTERS, changes
+from quire.machine.difference import MOST_CHARACTERS, Known, before, changes, same
 from quire.model.codec import dump, parse
 from quire.surfaces import telling
 from quire.surfaces.client import Client
 from tests.surfaces.server.conftest import make_publish
+
+TEXT = st.characters(codec="utf-8", exclude_characters="\0")
+LONG = "a" * MOST_CHARACTERS
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(TEXT),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(TEXT), inner, max_size=3),
+    max_leaves=6,
+)
+#: Few names, so that two of them often have fields in common.
+objects = st.dictionaries(st.sampled_from("abc") | st.text(TEXT), values | st.just(LONG), max_size=5)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
         ({"n": 1, "m": 2}, {"n": 1, "m": 3}, {"changes": {"m": [2, 3]}}),
-        ({"n": 1}, {"k": 0}, {"changes": {"n": [1, None], "k": [None, 0]}}),
-        ({"n": None}, {}, {"changes": {"n": [None, None]}}),
+        ({"n": 1}, {"k": 0}, {"changes": {"n": [1, None], "k": [None, 0]}, "came": ["k"], "went": ["n"]}),
+        ({"n": None}, {}, {"changes": {"n": [None, None]}, "went": ["n"]}),
+        ({"n": 1}, {"n": True}, {"changes": {"n": [1, True]}}),
         ({"n": 1}, {"n": 1}, {}),
-        ([1], [2], {}),
-        ({"n": 1, "text": "a" * MOST_CHARACTERS}, {"n": 2, "text": "b"}, {"changed": ["n", "text"]}),
+        ({"n": {"a": 1, "b": 2}}, {"n": {"b": 2, "a": 1}}, {}),
+        ([1], [1], {}),
+        ([1], [2], {"changed": []}),
+        (
+            {"n": 1, "text": "a" * MOST_CHARACTERS},
+            {"n": 2, "text": "b"},
+            {"changes": {"n": [1, 2]}, "changed": ["text"]},
+        ),
     ],
 )
 def test_the_fields_that_differ(before: Any, after: Any, told: dict[str, Any]) -> None:
     assert changes(dump(before), dump(after)) == told
+
+
+@given(objects, objects)
+def test_what_a_line_tells_undoes_what_was_done(was: dict[str, Any], now: dict[str, Any]) -> None:
+    line = parse(dump(changes(dump(was), dump(now))))
+
+    known = before(Known(now), line)
+    assert known is not None
+    assert known.unknown == set(line.get("changed", ()))
+    assert same(dict(known.fields), {name: value for name, value in was.items() if name not in known.unknown})
+    # Only what is long is left out.
+    assert not line.get("changed") or len(dump([was, now])) > MOST_CHARACTERS
+
+
+@given(objects, objects, objects)
+def test_a_line_is_not_undone_on_data_that_it_does_not_lead_to(
+    was: dict[str, Any], now: dict[str, Any], other: dict[str, Any]
+) -> None:
+    line = changes(dump(was), dump(now))
+    told = line.get("changes", {})
+    fits = all((name in other) == (name in now) and same(other.get(name), now.get(name)) for name in told)
+    assert (before(Known(other), line) is not None) == fits
 
 
 def test_it_is_never_long() -> None:
@@ -43,5 +85,7 @@ async def test_the_log_tells_what_an_edit_and_an_answer_changed() -> None:
 
     assert parse(log["edited"].body) == {"by": "ann", "changes": {"draft": ["About tea.", "Mine."]}}
     assert parse(log["answered"].body)["changes"] == {"draft": ["Mine.", "Yours."]}
+    mixed = log["edited"]._replace(body=dump({"by": "ann"} | changes('{"n":1}', dump({"n": 2, "text": LONG}))))
+    assert telling.line(mixed) == "edited by ann: n 1 → 2, text"
     assert telling.line(log["edited"]) == 'edited by ann: draft "About tea." → "Mine."'
     assert telling.line(log["answered"]) == 'answered \'approve\' by ann (python), edited draft "Mine." → "Yours."'

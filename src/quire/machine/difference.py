@@ -1,31 +1,93 @@
-"""What a person changed in a record's data, for the line of the log that tells of it: before and after, field by field.
+"""What differs between two states of a record's data, field by field: for the line that tells of it, and back.
 
 The ledger keeps data as they are, not as they were. A step's own changes are its code's; what a person changed by hand
-is nowhere else. It is kept as long as it is short.
+is nowhere else. It is kept as long as it is short, and ``before`` undoes it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from quire.model.codec import dump, parse
 
-#: Longer than this, only the names of the fields are told.
+#: Of what takes more than this, only the names of the fields are told.
 MOST_CHARACTERS = 2000
+#: So many names, and so much of each.
+MOST_NAMES = 20
+MOST_OF_A_NAME = 100
+
+
+class Known(NamedTuple):
+    """Data as far as they are known."""
+
+    fields: Mapping[str, Any]
+    #: Nobody knows whether these were there, nor what they were.
+    unknown: frozenset[str] = frozenset()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal as JSON: true is not 1, and the order of an object's fields does not count."""
+    if one is other or one != other:
+        return one is other
+    return isinstance(one, str) or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def pairs(was: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """``changes``: each of these fields, before and after; ``came``, ``went``: those whose null means "not there"."""
+    found: dict[str, Any] = {"changes": {name: [was.get(name), now.get(name)] for name in names}}
+    found["came"] = [name for name in names if name not in was]
+    found["went"] = [name for name in names if name not in now]
+    return {word: value for word, value in found.items() if value}
+
+
+def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of the fields that differ."""
+    return [name for name in {**was, **now} if name not in was or name not in now or not same(was[name], now[name])]
 
 
 def changes(before: str, after: str) -> dict[str, Any]:
-    """``{"changes": {field: [before, after]}}``, ``{"changed": [field]}`` if that is too long; {}: nothing to tell.
+    """What ``pairs`` tells; ``changed``: the names of those that are too long for it. {}: nothing differs.
 
-    A field that was not there, or is not any more, is told as null.
+    Of data that are no object nothing is told but that they changed: ``{"changed": []}``.
     """
     was, now = parse(before), parse(after)
     if not isinstance(was, dict) or not isinstance(now, dict):
-        return {}
-    names = [name for name in {**was, **now} if name not in was or name not in now or was[name] != now[name]]
-    if not names:
-        return {}
-    told = {name: [was.get(name), now.get(name)] for name in names}
-    if len(dump(told)) <= MOST_CHARACTERS:
-        return {"changes": told}
-    return {"changed": [name[:100] for name in names[:20]]}
+        return {} if same(was, now) else {"changed": []}
+    short, long, room = [], [], MOST_CHARACTERS
+    for name in differing(was, now):
+        size = len(dump(pairs(was, now, [name])))
+        if size <= room:
+            short.append(name)
+            room -= size
+        else:
+            long.append(name)
+    names = [name[:MOST_OF_A_NAME] for name in long[:MOST_NAMES]]
+    return pairs(was, now, short) | ({"changed": names} if names else {})
+
+
+def before(after: Known, line: Mapping[str, Any]) -> Known | None:
+    """What the data were before the change that this line tells of. None: it does not say, or it does not fit.
+
+    Fields of which only the name was kept are unknown from here on, until an older line tells what they were.
+    """
+    names: Sequence[str] | None = line.get("changed")
+    if names is not None and (
+        not names or len(names) >= MOST_NAMES or any(len(name) >= MOST_OF_A_NAME for name in names)
+    ):
+        return None  # some names may be missing, or cut
+    fields, unknown = dict(after.fields), set(after.unknown)
+    came, went = frozenset(line.get("came", ())), frozenset(line.get("went", ()))
+    for name, (was, now) in line.get("changes", {}).items():
+        if name in unknown:
+            unknown.remove(name)
+        elif (name in fields) == (name in went) or not same(fields.get(name), now):
+            return None
+        fields[name] = was
+        if name in came:
+            del fields[name]
+    for name in names or ():
+        fields.pop(name, None)
+        unknown.add(name)
+    return Known(fields, frozenset(unknown))

@@ -13,7 +13,8 @@ from quire.clock import Span
 from quire.ledger.base import Ledger
 from quire.machine.workflow import Workflow
 from quire.model.record import Record
-from quire.surfaces.client import Client, Handle
+from quire.surfaces.client import Client
+from quire.surfaces.handle import Handle
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,6 +17,8 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Worker
 from quire.model.wait import On, load_waits
 from quire.surfaces import relay, telling
+from quire.surfaces.living import alive, knowers
+from quire.surfaces.why import Around, why_of
 
 #: So many records are read of each kind; the counts are of all.
 LOOKED = 2000
@@ -107,12 +109,12 @@ def errors(failed: Sequence[Record], counts: Sequence[Count]) -> Iterable[Findin
 
 def questions(asking: Sequence[Record], standing: Standing, workers: Sequence[Worker]) -> Iterable[Finding]:
     """What people are asked: one finding for each question, since each wants its own answer."""
-    around = telling.Around(standing.now, standing, workers)
+    around = Around(standing.now, standing, workers)
     for record in asking:
         waits = [wait for wait in load_waits(record.waits) if wait.on in (On.QUESTION, On.DOUBT)]
         if not waits:
             continue
-        why = telling.why(record, around)
+        why = why_of(record, around)
         kind = "doubt" if waits[0].on is On.DOUBT else "budget" if _of_budget(waits[0].about) else "asks"
         hash_ = str((waits[0].about or {}).get("hash") or waits[0].key)
         yield Finding(
@@ -144,12 +146,12 @@ async def _unclaimed(
     if EVERYWHERE in stopped or standing.sealed:
         return []
     moving = [count for count in counts if count.workflow not in stopped and count.status in _MOVING]
-    live = [worker for worker in workers if telling.alive(worker, now)]
+    live = [worker for worker in workers if alive(worker, now)]
     if not live:
         return await _abandoned(ledger, moving, now)
     found = []
     for count in moving:
-        known = count.step == UNDO or telling.knowers(live, count.workflow, count.step, now)
+        known = count.step == UNDO or knowers(live, count.workflow, count.step, now)
         if count.status is not Status.PENDING or known:
             continue
         records = await ledger.find(Query(count.workflow, count.step, (Status.PENDING,), limit=NAMED))
@@ -193,7 +195,7 @@ async def _abandoned(ledger: Ledger, moving: Sequence[Count], now: float) -> lis
 async def _late(ledger: Ledger, workers: Sequence[Worker], now: float) -> list[Finding]:
     """The periodic caller does not come any more, and no worker lives in its place (protocol 24)."""
     tick = await relay.last_tick(ledger)
-    if tick is None or any(telling.alive(worker, now) for worker in workers):
+    if tick is None or any(alive(worker, now) for worker in workers):
         return []
     at, period = tick
     if now - at <= 2 * period:

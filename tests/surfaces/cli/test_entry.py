@@ -135,10 +135,10 @@ def test_a_signal_lets_running_steps_finish_and_leaves_nothing_running(steps: Pr
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="this system knows no batch processes")
-@pytest.mark.parametrize(("verb", "policy"), [("worker", "SCHED_BATCH"), ("up", "SCHED_OTHER")])
-def test_a_process_that_only_works_gives_way_to_those_that_answer(steps: Project, verb: str, policy: str) -> None:
+@pytest.mark.parametrize(("words", "policy"), [("worker", "SCHED_BATCH"), ("up --port 0", "SCHED_OTHER")])
+def test_a_process_that_only_works_gives_way_to_those_that_answer(steps: Project, words: str, policy: str) -> None:
     steps.quire("start", "short", "--id", "a")
-    process = steps.process(verb)
+    process = steps.process(*words.split())
     begun(process)
 
     found = os.sched_getscheduler(process.pid)
@@ -162,7 +162,7 @@ def test_a_step_that_outlasts_the_grace_goes_back_unharmed(steps: Project) -> No
 
 def test_a_second_ctrl_c_gives_back_at_once(steps: Project) -> None:
     steps.quire("start", "endless", "--id", "a")
-    process = steps.process("up", "--grace", "1h")
+    process = steps.process("up", "--port", "0", "--grace", "1h")
     begun(process)
     assert process.stderr is not None
 
@@ -187,7 +187,7 @@ def test_a_budget_ends_a_worker_with_zero_and_gives_back_what_runs(steps: Projec
 
 
 def test_up_says_in_its_first_line_what_it_is(steps: Project) -> None:
-    process = steps.process("up")
+    process = steps.process("up", "--port", "0")
     assert process.stdout is not None
 
     first = process.stdout.readline()
@@ -199,7 +199,7 @@ def test_up_says_in_its_first_line_what_it_is(steps: Project) -> None:
 
 
 def test_up_starts_again_when_a_flow_file_changes(steps: Project) -> None:
-    process = steps.process("up", "--reload")
+    process = steps.process("up", "--port", "0", "--reload")
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     assert "short, endless" in process.stdout.readline()

@@ -12,7 +12,10 @@ from quire.model.event import Event
 from quire.model.record import UNDO, Record, Status, new_record
 from quire.model.side import Control, Fanin, Worker
 from quire.model.wait import On, Wait, dump_waits
-from quire.surfaces.telling import Around, alive, command, report, span, when, why
+from quire.surfaces.living import alive
+from quire.surfaces.report import report_of
+from quire.surfaces.telling import command, span, when
+from quire.surfaces.why import Around, why_of
 
 NOW = 1_800_000_000.0
 
@@ -50,7 +53,7 @@ def told(row: Record, *, workers: tuple[Worker, ...] = (worker(),), **around: An
         around.pop("definition", DEFINITION),
         **around,
     )
-    found = why(row, seen)
+    found = why_of(row, seen)
     assert found.sentence.endswith(".")
     assert "\n" not in found.sentence
     assert found.sentence.startswith("'r'")
@@ -308,7 +311,7 @@ def test_a_report_of_waits_retries_and_steps_kept_in_place() -> None:
         (24, "done", {"from": "c"}),
     )
 
-    made = report(events, [], NOW + 100)
+    made = report_of(events, [], NOW + 100)
 
     assert (made.wall, made.running) == (23.0, 2 + 1.5 + 0.5 + 2)
     assert made.hops == (1.0, 0.5, 0.5, 1.0)
@@ -330,14 +333,14 @@ def test_a_report_of_children_that_overlap() -> None:
         log((2, "started", {"step": "x"}), (5, "claimed", {}), (9, "done", {})),
     ]
 
-    made = report(events, children, NOW + 100)
+    made = report_of(events, children, NOW + 100)
 
     assert (made.children, made.overlap, made.children_running) == (3, 2, 8.0)
     assert made.wall == 10.0
 
 
 def test_a_report_of_one_that_still_runs() -> None:
-    made = report(log((0, "started", {"step": "a"}), (1, "claimed", {})), [], NOW + 11)
+    made = report_of(log((0, "started", {"step": "a"}), (1, "claimed", {})), [], NOW + 11)
 
     assert (made.wall, made.running, made.ended_at) == (10.0, 10.0, None)
-    assert report(log((0, "started", {"step": "a"})), [], NOW).wall is None
+    assert report_of(log((0, "started", {"step": "a"})), [], NOW).wall is None

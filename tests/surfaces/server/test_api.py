@@ -294,3 +294,55 @@ async def test_every_address_that_answers_is_in_the_document() -> None:
     for path, ways in document["paths"].items():
         for method, way in ways.items():
             assert way["responses"] and way["tags"] and way["summary"], (path, method)
+
+
+async def test_a_record_tells_what_its_data_were_when_and_by_whom() -> None:
+    long = "x" * 3000
+    async with opened() as client, calling(client) as http:
+        await asking(client)
+        for draft in ("Mine.", long):
+            edit = {"data": {"keyword": "tea", "draft": draft}}
+            assert (await http.put("/api/records/a1/data", json=edit)).status_code == 200
+        await http.post("/api/records/a1/answer", json={"choice": "approve", "edits": {"draft": "Yours."}})
+        shown = (await http.get("/api/records/a1")).json()
+        document = (await http.get("/api/openapi.json")).json()
+        await client.work()
+        done = (await http.get("/api/records/a1")).json()
+
+    assert [(one["version"], one["kind"], one["by"]) for one in shown["versions"]] == [
+        (7, "answered", "tester"),
+        (6, "edited", "tester"),
+        (5, "edited", "tester"),
+        (4, "asked", ""),
+    ]
+    now, sixth, fifth, fourth = shown["versions"]
+    assert (now["changes"], now["changed"]) == ({}, [])
+    assert (sixth["changes"], sixth["changed"]) == ({}, ["draft"])  # too long for the log
+    assert (fifth["changes"], fifth["changed"]) == ({}, ["draft"])
+    assert (fourth["changes"], fourth["changed"]) == ({"draft": ["About tea.", "Yours."]}, [])
+    at = {event["version"]: event["at"] for event in shown["events"]}
+    assert [one["at"] for one in shown["versions"]] == [at[7], at[6], at[5], at[4]]
+    assert shown["versions_end"].startswith("What the data were before version 4 (asked) is not kept: a step may have")
+    assert set(document["components"]["schemas"]["VersionOut"]["required"]) == set(now)
+    # What ran afterwards may have changed anything.
+    assert [one["kind"] for one in done["versions"]] == ["done"]
+    assert "(done)" in done["versions_end"]
+
+
+async def test_versions_that_would_fill_the_page_are_left_out_and_it_says_so() -> None:
+    async with opened() as client, calling(client) as http:
+        await client.start("order", {"n": 0}, id="o1")
+        for number in range(1, 111):
+            await client.edit("o1", {"n": number})
+        many = (await http.get("/api/records/o1")).json()
+        await client.start("order", {}, id="o2")
+        for number in range(1, 40):  # each version lacks one field more
+            await client.edit("o2", {f"f{n}": "y" * 1500 for n in range(number)})
+        wide = (await http.get("/api/records/o2")).json()
+
+    assert [one["version"] for one in many["versions"]] == list(range(111, 11, -1))
+    assert many["versions"][-1]["changes"] == {"n": [11, 110]}
+    assert many["versions_end"] == "What the data were before version 12 is not told here: that is too much."
+    assert 10 < len(wide["versions"]) < 20
+    assert len(wide["versions"][-1]["came"]) == len(wide["versions"]) - 1
+    assert f"before version {wide['versions'][-1]['version']} is not told here" in wide["versions_end"]

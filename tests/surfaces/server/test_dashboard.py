@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -190,6 +192,55 @@ def test_the_record_page_compares_versions_that_it_has_seen(browser: Browser, si
 
     expect(page.get_by_role("row", name="amount")).to_contain_text("1 → 2")
     expect(page.get_by_role("row", name="note")).to_contain_text("more")
+    watched.end()
+
+
+def test_a_record_that_was_edited_twice_is_compared_with_its_first_version(browser: Browser, site: Site) -> None:
+    ann = "ann@a-department-with-a-long-name.example.com"
+
+    async def prepare(client: Client) -> None:
+        await client.pause("order")  # nothing runs: every version is a person's
+        await client.start("order", {"amount": 1, "label": "plain", "text": "short"}, id="o1")
+        await client.edit("o1", {"amount": 2, "label": "plain", "text": "long " * 1000, "note": HTML}, by=ann)
+
+    site.do(prepare)
+    watched = Watched(browser, site, 1280)
+    page = watched.go("record/o1")
+
+    # The second edit is made on the page; the first version this tab has never seen.
+    page.get_by_role("button", name="Edit data…").click()
+    page.get_by_label("Data (JSON)").fill(json.dumps({"amount": 3, "label": HTML, "text": "end"}))
+    page.get_by_role("button", name="Save").click()
+    choice = page.get_by_label("Version 3, compared with")
+    options = choice.locator("option")
+    expect(options).to_have_count(3)
+    assert re.fullmatch(rf"version 2 · edited by {re.escape(ann)} · 20\d\d-.*Z", options.nth(1).inner_text())
+    assert re.fullmatch(r"version 1 · started by tester · 20\d\d-.*Z", options.nth(2).inner_text())
+
+    choice.select_option("1")
+    data = page.locator("section.card").filter(has=choice)
+    expect(data.get_by_role("caption")).to_have_text("Changed since version 1")
+    expect(data.get_by_role("row", name="amount")).to_contain_text("1 → 3")
+    expect(data.get_by_role("row", name="label").locator("del")).to_have_text("- plain")
+    expect(data.get_by_role("row", name="label").locator("ins")).to_have_text(f"+ {HTML}")
+    expect(data.get_by_role("row", name="text")).to_contain_text("What it was is not known")
+    expect(data.get_by_role("row", name="note")).to_have_count(0)  # it came with the second and went with the third
+    watched.fits()
+    watched.shot("versions")
+
+    choice.select_option("2")
+    expect(data.get_by_role("row", name="note").locator("del")).to_have_text(HTML)
+    line = page.locator(".log details").filter(has_text="edited by ann")
+    line.locator("summary").click()
+    expect(line.get_by_role("row", name="amount")).to_contain_text("1 → 2")
+    expect(line.get_by_role("row", name="text")).to_contain_text("What it was is not known")
+    watched.fits()
+    watched.shot("line")
+    watched.wide = 390
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(choice).to_be_visible()
+    watched.fits()
+    assert page.title() == "o1 · Quire"
     watched.end()
 
 

@@ -61,8 +61,9 @@ class Watched:
                 return
 
     def fits(self) -> None:
-        """Nothing sticks out to the right."""
-        wide = self.page.evaluate("document.documentElement.scrollWidth")
+        """Nothing sticks out to the right, of the window or of the part of it that scrolls."""
+        parts = "[...document.querySelectorAll('html, main')]"
+        wide = self.page.evaluate(f"Math.max(...{parts}.map((one) => one.scrollWidth))")
         assert wide <= self.wide, f"the page is {wide} px wide"
 
     def end(self) -> None:

@@ -60,14 +60,14 @@ COMMANDS: dict[str, Entry] = {
     "pause": Entry("repair", "Claim nothing more; what runs goes on.", f"{_HERE}.repair:pause"),
     "resume": Entry("repair", "End a pause or a halt.", f"{_HERE}.repair:resume"),
     "halt": Entry("repair", "Stop everything, durably.", f"{_HERE}.repair:halt"),
-    "list": Entry("look", "List records.", f"{_HERE}.look:list_"),
+    "list": Entry("look", "List records.", f"{_HERE}.listing:list_"),
     "show": Entry("look", "Show everything about one record.", f"{_HERE}.look:show"),
     "why": Entry("look", "Say in one sentence what a record waits for.", f"{_HERE}.look:why"),
-    "watch": Entry("look", "Watch the ledger move.", f"{_HERE}.look:watch"),
-    "logs": Entry("look", "Read the log.", f"{_HERE}.look:logs"),
+    "watch": Entry("look", "Watch the ledger move.", f"{_HERE}.logs:watch"),
+    "logs": Entry("look", "Read the log.", f"{_HERE}.logs:logs"),
     "diff": Entry("look", "Show what changed between two versions.", f"{_HERE}.look:diff"),
-    "graph": Entry("look", "Draw a workflow with its records.", f"{_HERE}.look:graph"),
-    "report": Entry("look", "Compute times from a record's log.", f"{_HERE}.look:report"),
+    "graph": Entry("look", "Draw a workflow with its records.", f"{_HERE}.graph:graph"),
+    "report": Entry("look", "Compute times from a record's log.", f"{_HERE}.report:report"),
     "verify": Entry("look", "Check hash chains, receipts, fan-ins and the folder.", f"{_HERE}.keep:verify"),
     "export": Entry("keep", "Write records to a file.", f"{_HERE}.keep:export"),
     "rotate": Entry("keep", "Move old log lines to an archive.", f"{_HERE}.keep:rotate"),
@@ -179,7 +179,7 @@ _NO_TEXT = re.compile("[\ud800-\udfff]")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
-        from quire.surfaces.cli.look import overview
+        from quire.surfaces.cli.overview import overview
 
         ctx.invoke(overview)
 

@@ -26,6 +26,8 @@ from quire.surfaces import relay, telling
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.client import Client
 from quire.surfaces.config import concealed, sqlite_path
+from quire.surfaces.living import alive
+from quire.surfaces.why import STRANDED_SECONDS
 
 #: SQLite versions in which two connections that write and checkpoint at one instant may, very rarely, corrupt a file.
 _WAL_RESET = ((3, 7, 0), (3, 51, 2))
@@ -326,7 +328,7 @@ def _sqlite(path: str) -> Iterator[Finding]:
 
 async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
     standing, workers, counts = await client.standing(), await client.workers(), await client.counts()
-    live = [worker for worker in workers if telling.alive(worker, standing.now)]
+    live = [worker for worker in workers if alive(worker, standing.now)]
     processes = {worker.pid for worker in live}
     old = _WAL_RESET[0] <= sqlite3.sqlite_version_info <= _WAL_RESET[1]
     if shared and len(processes) > 1 and old:
@@ -357,7 +359,7 @@ async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
         due = await client.find(workflow=count.workflow, step=count.step, status=Status.PENDING, limit=1000)
         late = [standing.now - record.due_at for record in due if record.due_at is not None]
         longest = max(late, default=0.0)
-        if live and (count.workflow, count.step) not in known and longest > telling.STRANDED_SECONDS:
+        if live and (count.workflow, count.step) not in known and longest > STRANDED_SECONDS:
             found.append(
                 ill(f"stranded: {count.count} records at {count.workflow}/{count.step}, which no live worker knows")
             )

@@ -8,6 +8,7 @@ from quire.model.wait import On, load_waits
 from quire.surfaces import telling
 from quire.surfaces.cli.command import Exit, Session
 from quire.surfaces.client import Client
+from quire.surfaces.why import around, why_of
 
 #: How often the ledger is asked for news.
 GLANCE_SECONDS = 0.1
@@ -47,7 +48,7 @@ async def follow(session: Session, client: Client, record_id: str) -> int:
             return code
         if not warned and record.status is Status.PENDING:
             warned = True
-            told = telling.why(record, await telling.around(client.ledger, record))
+            told = why_of(record, await around(client.ledger, record))
             if told.kind in ("no worker", "stranded", "paused", "halted"):
                 out.note(told.sentence)
         await client.clock.sleep(GLANCE_SECONDS)
@@ -60,7 +61,7 @@ async def _last(session: Session, client: Client, record: Record) -> None:
     elif record.status is Status.DONE:
         out.say(f"DONE: {record.result or 'null'}", colour="green")
     else:
-        told = telling.why(record, await telling.around(client.ledger, record))
+        told = why_of(record, await around(client.ledger, record))
         out.say(
             f"{record.status}: {told.sentence}", colour="yellow" if record.status is Status.NEEDS_APPROVAL else "red"
         )

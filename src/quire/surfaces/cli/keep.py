@@ -16,7 +16,7 @@ from quire.model.record import Status
 from quire.runtime import engine
 from quire.surfaces.cli.command import Exit, Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records
-from quire.surfaces.cli.look import statuses
+from quire.surfaces.cli.spelling import statuses
 from quire.surfaces.client import Client
 from quire.surfaces.config import absolute_url, concealed, sqlite_path
 

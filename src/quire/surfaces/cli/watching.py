@@ -15,6 +15,7 @@ from quire.model.side import Worker
 from quire.surfaces import telling
 from quire.surfaces.cli.command import Session
 from quire.surfaces.cli.output import COLOURS, on_one_line
+from quire.surfaces.living import alive
 
 _NEWEST = 12
 
@@ -45,32 +46,32 @@ class Watching:
         self, counts: Sequence[Count], standing: Standing, workers: Sequence[Worker], new: Sequence[Event]
     ) -> None:
         chosen = [count for count in counts if not self.workflow or count.workflow == self.workflow]
-        alive = sum(telling.alive(worker, standing.now) for worker in workers)
+        live = sum(alive(worker, standing.now) for worker in workers)
         self.newest.extend(new)
         if self.session.json:
             rows = [count._asdict() | {"status": str(count.status)} for count in chosen]
             self._changed(
-                str(rows), lambda: self.session.out.emit({"at": iso(standing.now), "workers": alive, "counts": rows})
+                str(rows), lambda: self.session.out.emit({"at": iso(standing.now), "workers": live, "counts": rows})
             )
         elif self._live is not None:
-            self._live.update(self._picture(chosen, standing, alive), refresh=True)
+            self._live.update(self._picture(chosen, standing, live), refresh=True)
         else:
             text = ", ".join(f"{c.count} {c.status} at {c.step or 'the end'}" for c in chosen) or "no records"
-            self._changed(text, lambda: self.session.out.say(f"{iso(standing.now)[11:19]}  {alive} workers  {text}"))
+            self._changed(text, lambda: self.session.out.say(f"{iso(standing.now)[11:19]}  {live} workers  {text}"))
 
     def _changed(self, text: str, tell: Any) -> None:
         if text != self._last:
             self._last = text
             tell()
 
-    def _picture(self, counts: Sequence[Count], standing: Standing, alive: int) -> Any:
+    def _picture(self, counts: Sequence[Count], standing: Standing, live: int) -> Any:
         from rich import box
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         table = Table(
-            box=box.SIMPLE_HEAD, title=f"{iso(standing.now)[:19]}Z · {alive} workers alive", title_justify="left"
+            box=box.SIMPLE_HEAD, title=f"{iso(standing.now)[:19]}Z · {live} workers alive", title_justify="left"
         )
         shown = [status for status in Status if any(count.status is status for count in counts)]
         for name in ("workflow", "step", *shown):

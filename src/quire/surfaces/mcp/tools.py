@@ -23,6 +23,7 @@ from quire.runtime.waiting import signature
 from quire.surfaces import stuck, telling
 from quire.surfaces.client import Client
 from quire.surfaces.server.tokens import Role
+from quire.surfaces.why import around, why_of
 
 #: So much of a record's log is shown.
 SHOWN_EVENTS = 30
@@ -143,7 +144,7 @@ async def show(desk: Desk, given: RecordIn) -> dict[str, Any]:
     """Show a record: why it does not move, its data, what it asks with the hash that an answer needs, its log."""
     shown = await desk.client.show(given.record_id)
     record = shown.record
-    why = telling.why(record, await telling.around(desk.client.ledger, record))
+    why = why_of(record, await around(desk.client.ledger, record))
     told = telling.record_json(record)
     kept = ("record_id", "workflow", "status", "next_step", "attempt", "version", "last_error", "parent_id", "data")
     return {

@@ -11,7 +11,7 @@ from quire.model.event import Event
 from quire.model.record import ENDED, Record, Status
 from quire.surfaces.client import Client
 from quire.surfaces.panel.table import Row, cut, row_of
-from quire.surfaces.telling import Around
+from quire.surfaces.why import Around
 
 _OPEN = tuple(status for status in Status if status not in ENDED)
 #: Records that ended before the panel was there, and are shown all the same.

@@ -15,7 +15,7 @@ from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait, load_waits
 from quire.surfaces import telling
 from quire.surfaces.panel.layout import STATE
-from quire.surfaces.telling import Around
+from quire.surfaces.why import Around, why_of
 
 CANCEL, RETRY, HAPPENED, NOT = "CANCEL", "RETRY", "HAPPENED", "NOT"
 #: People look at these cells; the whole text is in the ledger.
@@ -74,7 +74,7 @@ def row_of(record: Record, seen: Around, reply: str = "") -> Row:
 
 def _why(record: Record, seen: Around) -> str:
     """The sentence without the id with which it begins: that stands in the same row."""
-    return telling.why(record, seen).sentence.removeprefix(repr(record.record_id)).lstrip(": ")
+    return why_of(record, seen).sentence.removeprefix(repr(record.record_id)).lstrip(": ")
 
 
 def panel_row(standing: Standing, reply: str, hidden: int) -> Row:

@@ -84,11 +84,11 @@ class Crowd(Client):
                 self.counting.good_until = self.clock.boottime() + old
         return self.counting.counts
 
-    async def _definition(self, workflow: str) -> dict[str, Any]:
+    async def definition(self, workflow: str) -> dict[str, Any]:
         now = self.clock.boottime()
         good_until, found = self.defined.get(workflow, (0.0, {}))
         if now >= good_until:
-            found = await super()._definition(workflow)
+            found = await super().definition(workflow)
             self.defined[workflow] = (now + DEFINED_SECONDS, found)
         return found
 

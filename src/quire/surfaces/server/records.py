@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
@@ -11,20 +12,26 @@ from starlette.responses import Response
 
 from quire.clock import iso
 from quire.errors import InputError
+from quire.machine.difference import differing, pairs
+from quire.machine.versions import too_much, versions
 from quire.model.change import Query as Find
-from quire.model.codec import parse
+from quire.model.codec import dump, parse
 from quire.model.event import Event
-from quire.model.record import Status
+from quire.model.record import Record, Status
 from quire.surfaces import telling
-from quire.surfaces.client import checked_id
+from quire.surfaces.making import checked_id
+from quire.surfaces.report import report_json, report_of
 from quire.surfaces.server import shapes, timeline
 from quire.surfaces.server.asking import Filter, Operator, RecordId, Viewer, clean, problems, record_answer, span
 from quire.surfaces.server.refusal import json_answer
 from quire.surfaces.server.stream import COLUMNS, row
+from quire.surfaces.why import Why, around, why_of
 
 #: The longest log that a record's page gets at once; the rest is paged under /events.
 SHOWN_EVENTS = 1000
 SHOWN_CHILDREN = 2000
+#: Older versions are left out when those before them take more characters than this.
+SHOWN_VERSIONS = 200_000
 
 router = APIRouter(prefix="/api", responses=problems())
 
@@ -132,13 +139,14 @@ async def show(at: Viewer, record_id: RecordId) -> Response:
         ledger.signals(record_id),
         ledger.find(Find(parent_id=record_id, order="place", limit=SHOWN_CHILDREN)),
     )
-    around = await telling.around(ledger, record, log)
-    why = telling.why(record, around)
-    steps = around.definition["steps"] if around.definition is not None else []
+    seen = await around(ledger, record, log)
+    why = why_of(record, seen)
+    steps = seen.definition["steps"] if seen.definition is not None else []
     here: dict[str, Any] = next((step for step in steps if step["name"] == record.step), {})
     told = {
         "record": telling.record_json(record),
         "entry": None if record.entry is None else parse(record.entry),
+        **_versions(record, log),
         "why": _why(why),
         "moves": here.get("then", []),
         "events": [_event(event) for event in log[-SHOWN_EVENTS:]],
@@ -147,13 +155,31 @@ async def show(at: Viewer, record_id: RecordId) -> Response:
         "signals": [telling.signal_json(signal) for signal in signals],
         "children": [row(child) for child in children],
         "timeline": timeline.spans(log)[-SHOWN_EVENTS:],
-        "report": telling.report_json(telling.report(log, [], around.now)),
-        "now": iso(around.now),
+        "report": report_json(report_of(log, [], seen.now)),
+        "now": iso(seen.now),
     }
     return json_answer(told, 200, {"ETag": f'"{record.version}"'})
 
 
-def _why(why: telling.Why) -> dict[str, Any]:
+def _versions(record: Record, log: Sequence[Event]) -> dict[str, Any]:
+    """What the data were, version by version, each as its difference from how they are."""
+    found, end = versions(record, reversed(log))
+    rows: list[dict[str, Any]] = []
+    room = SHOWN_VERSIONS
+    for one in found:
+        was, now = one.data.fields, found[0].data.fields
+        names = [name for name in differing(was, now) if name not in one.data.unknown]
+        told: dict[str, Any] = {"version": one.version, "at": iso(one.at) or None, "kind": one.kind, "by": one.by}
+        told |= {"changes": {}, "came": [], "went": [], **pairs(was, now, names), "changed": sorted(one.data.unknown)}
+        room -= len(dump(told))
+        if room < 0:
+            end = too_much(rows[-1]["version"])
+            break
+        rows.append(told)
+    return {"versions": rows, "versions_end": end}
+
+
+def _why(why: Why) -> dict[str, Any]:
     return {"sentence": why.sentence, "kind": why.kind, "until": iso(why.until) or None, "remedy": why.remedy}
 
 
@@ -161,7 +187,7 @@ def _why(why: telling.Why) -> dict[str, Any]:
 async def why(at: Viewer, record_id: RecordId) -> Response:
     """Why the record does not move, in one sentence."""
     record = await at.client.get(record_id)
-    return json_answer(_why(telling.why(record, await telling.around(at.client.ledger, record))))
+    return json_answer(_why(why_of(record, await around(at.client.ledger, record))))
 
 
 @router.get("/records/{record_id}/events", response_model=shapes.EventsOut, tags=["records"], responses=problems(404))

@@ -218,9 +218,28 @@ class WhyOut(BaseModel):
     remedy: str
 
 
+class VersionOut(BaseModel):
+    """The data as they were at one version, told as their difference from how they are."""
+
+    version: int
+    at: str | None = Field(description="When they became so; null: the line that would tell it is not there.")
+    kind: str = Field(description="The line of the log that made them so.")
+    by: str = Field(description="Whom that line names; empty: nobody.")
+    changes: dict[str, Annotated[list[Any], Field(min_length=2, max_length=2)]] = Field(
+        description="Fields that differ: what each was then, and what it is now."
+    )
+    came: list[str] = Field(description="Those of them that were not there then.")
+    went: list[str] = Field(description="Those of them that are not there now.")
+    changed: list[str] = Field(description="Fields that changed since, of which nobody knows any more what they were.")
+
+
 class ShownOut(BaseModel):
     record: RecordOut
     entry: Any
+    versions: list[VersionOut] = Field(
+        description="What the data were, newest first, as far as the log tells; the first is how they are."
+    )
+    versions_end: str = Field(description="Why older versions are not told; empty: the last is how it was started.")
     why: WhyOut
     moves: list[str]
     events: list[EventOut]

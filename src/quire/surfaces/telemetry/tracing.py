@@ -11,9 +11,9 @@ import logging
 from typing import Protocol
 
 from quire.errors import LedgerUnavailable
-from quire.surfaces import telling
 from quire.surfaces.client import Client
 from quire.surfaces.leased import Leased
+from quire.surfaces.living import alive
 from quire.surfaces.telemetry.following import Following, Traced, last_seq
 from quire.surfaces.telemetry.metrics import Sample, standing_samples
 
@@ -33,7 +33,7 @@ class Sink(Protocol):
 async def standing(client: Client) -> list[Sample]:
     """How the ledger stands, as samples."""
     found = await client.ledger.standing()
-    live = [worker for worker in await client.workers() if telling.alive(worker, found.now)]
+    live = [worker for worker in await client.workers() if alive(worker, found.now)]
     return list(standing_samples(await client.counts(), live, found))
 
 

@@ -26,19 +26,31 @@ export function textDiff(before, after) {
     mark === " " ? h("span", {}, `  ${text}\n`) : h(mark === "+" ? "ins" : "del", {}, `${mark} ${text}\n`)));
 }
 
-// A table of the fields that differ, or null.
+// A table of fields: [name, before, after], undefined where it is not there; and of those that nobody knows any more. Or null.
+function table(rows, unknown, caption) {
+  if (!rows.length && !unknown.length) return null;
+  return h("table", { class: "diff" }, caption ? h("caption", {}, caption) : null, h("colgroup", {}, h("col", { class: "field" }), h("col", {})),
+    h("thead", { class: "hidden" }, h("tr", {}, ["Field", "Change"].map((text) => h("th", { scope: "col" }, text)))),
+    h("tbody", {}, rows.map(([name, before, after]) => {
+      const from = before === undefined ? "" : pretty(before);
+      const now = after === undefined ? "" : pretty(after);
+      const empty = !from.trim() || (from === "null" && after !== undefined);
+      return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, empty ? h("ins", {}, now) : after === undefined ? h("del", {}, from) : from.length + now.length > 60 || from.includes("\n") || now.includes("\n")
+        ? textDiff(from, now) : [h("del", {}, from), " → ", h("ins", {}, now)]));
+    }), unknown.map((name) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "quiet" }, "It changed. What it was is not known: it was too long for the log.")))));
+}
+
+// What differs between two objects.
 export function difference(before, after, caption) {
   if (before === null || before === undefined || typeof before !== "object") return null;
   const to = after ?? {};
-  const names = [...new Set([...Object.keys(before), ...Object.keys(to)])].filter((name) => JSON.stringify(before[name]) !== JSON.stringify(to[name]));
-  if (!names.length) return null;
-  return h("table", { class: "diff" }, h("caption", {}, caption),
-    h("thead", { class: "hidden" }, h("tr", {}, ["Field", "Change"].map((text) => h("th", { scope: "col" }, text)))),
-    h("tbody", {}, names.map((name) => {
-      const from = name in before ? pretty(before[name]) : "";
-      const now = name in to ? pretty(to[name]) : "";
-      const empty = !from.trim() || from === "null";
-      return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, empty ? h("ins", {}, now) : !(name in to) ? h("del", {}, from) : from.length + now.length > 60 || from.includes("\n") || now.includes("\n")
-        ? textDiff(from, now) : [h("del", {}, from), " → ", h("ins", {}, now)]));
-    })));
+  const own = (one, name) => (Object.hasOwn(one, name) ? one[name] : undefined);
+  const rows = [...new Set([...Object.keys(before), ...Object.keys(to)])].map((name) => [name, own(before, name), own(to, name)]);
+  return table(rows.filter(([, was, now]) => JSON.stringify(was) !== JSON.stringify(now)), [], caption);
+}
+
+// A difference as the server tells it: of a version, or in a line of the log.
+export function told(one, caption) {
+  const { changes = {}, came = [], went = [], changed = [] } = one ?? {};
+  return table(Object.entries(changes).map(([name, [was, now]]) => [name, came.includes(name) ? undefined : was, went.includes(name) ? undefined : now]), changed, caption);
 }

@@ -1,6 +1,6 @@
 // One record: what it is, why it does not move, and what can be done.
 import { act, at, call, get, post, Refused } from "./api.js";
-import { difference } from "./diff.js";
+import { difference, told } from "./diff.js";
 import { ago, ask, h, lasting, moment, pill, pretty, put, recordHref } from "./dom.js";
 import { gantt, ganttTable } from "./gantt.js";
 import { listen } from "./live.js";
@@ -8,13 +8,14 @@ import { questionCard } from "./question.js";
 import { COL } from "./store.js";
 
 const ENDED = ["DONE", "ERROR", "CANCELLED"];
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 export function recordPage(main, id) {
   let shown = null;
   let pending = null;
   const answer = h("section", { class: "card ask", hidden: true });
   let asks = "";
-  // What the data were at each version that this page has seen; the ledger keeps the last, and the one that entered the step.
+  // What the data were when this page saw them change: also what a step wrote, of which the log tells nothing.
   const versions = new Map();
   let compared = "entry";
   const rest = h("div", {});
@@ -30,22 +31,35 @@ export function recordPage(main, id) {
       put(main, h("h1", {}, id), h("p", { class: "problem" }, error.message), h("p", {}, h("a", { href: "#/" }, "To the records")));
       return;
     }
-    versions.set(String(shown.record.version), shown.record.data);
+    if (!same([...versions.values()].at(-1), shown.record.data)) versions.set(String(shown.record.version), shown.record.data);
     while (versions.size > 50) versions.delete(versions.keys().next().value);
     draw();
   }
 
   function changes(record) {
     const place = h("div", { "aria-live": "polite" });
-    const older = [...versions.keys()].filter((version) => version !== String(record.version)).reverse();
-    const show = () => put(place, difference(compared === "entry" ? shown.entry : versions.get(compared), record.data, compared === "entry" ? "Changed in this step" : `Changed since version ${compared}`)
-      ?? (compared === "entry" ? null : h("p", { class: "quiet" }, "Nothing differs.")));
-    if (compared !== "entry" && !versions.has(compared)) compared = "entry";
+    const older = new Map(shown.versions.slice(1).map((one) => [String(one.version), one]));
+    for (const [version, data] of versions) if (!older.has(version) && !same(data, record.data)) older.set(version, { version, kind: "seen by this page" });
+    if (!older.has(compared)) compared = "entry";
+    const show = () => {
+      const since = `Changed since version ${compared}`;
+      if (compared === "entry") put(place, difference(shown.entry, record.data, "Changed in this step"));
+      else put(place, (versions.has(compared) ? difference(versions.get(compared), record.data, since) : told(older.get(compared), since)) ?? h("p", { class: "quiet" }, "Nothing differs."));
+    };
     show();
-    if (!older.length) return place;
-    const choice = h("select", { id: "compared", onchange: () => { compared = choice.value; show(); } }, h("option", { value: "entry" }, "how this step found it"), older.map((version) => h("option", { value: version }, `version ${version}`)));
+    const end = shown.versions_end ? h("p", { class: "quiet" }, shown.versions_end) : null;
+    if (!older.size) return [place, end];
+    const choice = h("select", { id: "compared", onchange: () => { compared = choice.value; show(); } }, h("option", { value: "entry" }, "how this step found it"),
+      [...older].sort(([one], [other]) => other - one).map(([version, { kind, by, at: since }]) =>
+        h("option", { value: version }, [`version ${version}`, by ? `${kind} by ${by}` : kind, moment(since)].filter(Boolean).join(" · "))));
     choice.value = compared;
-    return [h("p", { class: "compare" }, h("label", { for: "compared" }, `Version ${record.version}, compared with`), choice), place];
+    return [h("p", { class: "compare" }, h("label", { for: "compared" }, `Version ${record.version}, compared with`), choice), place, end];
+  }
+
+  // A line of the log; one that tells what it changed in the data opens.
+  function words(event) {
+    const made = told(event.body);
+    return made ? h("details", {}, h("summary", {}, event.words), made) : h("span", {}, event.words);
   }
 
   const acting = (verb, body, said) => act(() => post(at(id, verb), body), said).then(() => refresh());
@@ -144,7 +158,7 @@ export function recordPage(main, id) {
         h("tbody", {}, shown.receipts.map((row) => h("tr", {}, h("td", {}, row.name), h("td", {}, row.kind), h("td", {}, row.stage), h("td", {}, row.step), h("td", {}, h("code", { class: "value" }, pretty(row.value) ?? "")), h("td", { class: "nowrap" }, moment(row.at)))))))) : null,
       shown.signals.length ? section("Signals", h("ul", {}, shown.signals.map((row) => h("li", {}, `${row.name}: ${pretty(row.value)} · ${moment(row.at)} · ${row.taken ? "taken" : "kept"}`)))) : null,
       section("Log", shown.events_left_out ? h("p", { class: "quiet" }, `${shown.events_left_out} older lines are under /events.`) : null,
-        h("ol", { class: "log" }, shown.events.toReversed().map((event) => h("li", {}, h("time", { datetime: event.at }, moment(event.at)), h("span", {}, event.words))))));
+        h("ol", { class: "log" }, shown.events.toReversed().map((event) => h("li", {}, h("time", { datetime: event.at }, moment(event.at)), words(event))))));
   }
 
   const unlisten = listen((kind, data) => {

@@ -1,0 +1,70 @@
+"""``quire graph``: a workflow as a picture, with its records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from quire.errors import InputError, NotFound
+from quire.runtime import engine
+from quire.surfaces.cli.command import Session, named, verb
+from quire.surfaces.cli.completing import workflows as complete_workflows
+from quire.surfaces.client import Client
+
+
+@verb(
+    "graph",
+    example="""
+    quire graph seo_publish
+    quire graph seo_publish --format svg --to seo_publish.svg
+    """,
+)
+@click.argument("workflow", required=False, default="", callback=named, shell_complete=complete_workflows)
+@click.option(
+    "--format", "form", type=click.Choice(["terminal", "mermaid", "svg"]), default="terminal", show_default=True
+)
+@click.option("--to", "target", type=click.Path(dir_okay=False), help="Write it to this file.")
+@click.option("--no-counts", is_flag=True, help="Only the machine, without its records.")
+def graph(session: Session, workflow: str, form: str, target: str | None, no_counts: bool) -> None:
+    """Draw WORKFLOW, or all of them, with the records at each step."""
+    from quire.machine import drawing
+
+    async def work(client: Client) -> None:
+        if workflow:
+            chosen = [await engine.definition(client.ledger, workflow)]
+        else:
+            chosen = await engine.definitions(client.ledger)
+        if not chosen:
+            raise NotFound("no workflow is registered in this ledger; quire up registers those of your flow files")
+        if form == "svg" and len(chosen) > 1:
+            names = ", ".join(row["name"] for row in chosen)
+            raise InputError(f"an SVG shows one workflow; name one of {names}")
+        counts = [] if no_counts else await client.counts()
+        texts = []
+        for definition in chosen:
+            mine = {
+                (count.step, str(count.status)): count.count for count in counts if count.workflow == definition["name"]
+            }
+            if session.json:
+                rows = [{"step": step, "status": status, "count": count} for (step, status), count in mine.items()]
+                session.out.emit({"definition": definition, "counts": rows})
+                continue
+            texts.append(getattr(drawing, form)(definition, mine))
+        if not texts:
+            return
+        text = "\n".join(texts)
+        if target is not None:
+            _write(Path(target), text)
+            session.out.say(f"wrote {target}")
+        else:
+            click.echo(text)
+
+    session.with_client(work)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be written: {error}") from error

@@ -1,0 +1,161 @@
+"""``quire list``: records as rows of a table, by what they are, whom they ask, or what holds them up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import click
+
+from quire.clock import iso
+from quire.model.codec import parse
+from quire.model.record import Record, Status
+from quire.model.wait import On, load_waits
+from quire.surfaces import telling
+from quire.surfaces.cli.command import Session, named, verb, workflow_option
+from quire.surfaces.cli.completing import records, steps
+from quire.surfaces.cli.output import on_one_line
+from quire.surfaces.cli.people import for_me
+from quire.surfaces.cli.spelling import check_names, statuses
+from quire.surfaces.client import Client
+from quire.surfaces.living import alive
+
+_COLUMNS = ("record_id", "status", "next_step", "workflow", "updated_at", "about")
+
+
+def _status_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    return [word for word in Status.__members__ if word.startswith(incomplete.upper())]
+
+
+def _about(record: Record) -> str:
+    match record.status:
+        case Status.ERROR | Status.CANCELLED:
+            return record.last_error or ""
+        case Status.NEEDS_APPROVAL:
+            return record.question or ""
+        case Status.DONE:
+            return record.note or (record.result if record.result not in (None, "null") else "") or ""
+        case Status.WAITING:
+            return record.note or ", ".join(f"{wait.on} {wait.name}".strip() for wait in load_waits(record.waits)[:3])
+        case _:
+            return record.last_error or record.note or ""
+
+
+def row_of(record: Record) -> tuple[str, ...]:
+    """A record as one row of a table."""
+    updated = iso(record.updated_at)[:19].replace("T", " ") + "Z"
+    return (
+        record.record_id,
+        str(record.status),
+        record.step,
+        record.workflow,
+        updated,
+        on_one_line(_about(record), 120),
+    )
+
+
+async def _stuck(client: Client, workflow: str, limit: int) -> AsyncIterator[tuple[Record, str]]:
+    """Records that do not move by themselves although they should: each with the reason."""
+    found = await client.find(workflow=workflow, status=(Status.ERROR,), limit=limit, order="updated")
+    for record in found:
+        yield record, "error"
+    standing, workers = await client.standing(), await client.workers()
+    live = [worker for worker in workers if alive(worker, standing.now)]
+    held = {worker.worker_id for worker in live}
+    for record in await client.find(workflow=workflow, status=(Status.NEEDS_APPROVAL,), limit=10_000):
+        if any(wait.on is On.DOUBT for wait in load_waits(record.waits)):
+            yield record, "doubt"
+    for record in await client.find(workflow=workflow, status=(Status.RUNNING,), limit=10_000):
+        if record.worker not in held:
+            yield record, "its worker is lost"
+    known = {tuple(pair) for worker in live for pair in parse(worker.knows)}
+    for count in await client.counts():
+        at = (count.workflow, count.step)
+        if count.status is not Status.PENDING or at in known or (workflow and count.workflow != workflow):
+            continue
+        for record in await client.find(
+            workflow=count.workflow, step=count.step, status=(Status.PENDING,), limit=limit
+        ):
+            if record.due_at is not None and record.due_at <= standing.now:
+                yield record, "no live worker knows its step" if live else "no worker is alive"
+
+
+@verb(
+    "list",
+    example="""
+    quire list --needs-me
+    quire list --status ERROR --workflow seo_publish --limit 20
+    quire list --stuck --json
+    """,
+)
+@click.argument("text", required=False, default="")
+@workflow_option
+@click.option(
+    "--status", "-s", "status", multiple=True, callback=statuses, shell_complete=_status_words, help="Of this status."
+)
+@click.option("--step", default="", callback=named, shell_complete=steps, metavar="NAME", help="At this step.")
+@click.option(
+    "--parent", default="", callback=named, shell_complete=records, metavar="ID", help="Children of this record."
+)
+@click.option("--needs-me", is_flag=True, help="Those that ask something that I may answer.")
+@click.option("--stuck", is_flag=True, help="In ERROR, in doubt, without a worker: what does not move by itself.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="At most so many."
+)
+def list_(
+    session: Session,
+    text: str,
+    workflow: str,
+    status: tuple[Status, ...],
+    step: str,
+    parent: str,
+    needs_me: bool,
+    stuck: bool,
+    limit: int,
+) -> None:
+    """List records, the latest first. TEXT is a part of their id."""
+
+    async def work(client: Client) -> None:
+        await check_names(client, workflow, step)
+        if stuck:
+            found: list[tuple[Record, str]] = []
+            async for pair in _stuck(client, workflow, limit):
+                found.append(pair)
+                if len(found) == limit:
+                    break
+            if session.json:
+                for record, reason in found:
+                    session.out.emit({**telling.record_json(record), "stuck": reason})
+                return
+            rows = [(*row_of(record)[:-1], f"{reason}: {row_of(record)[-1]}".rstrip(": ")) for record, reason in found]
+            _table(session, rows, "nothing is stuck")
+            return
+        if needs_me:
+            config = session.config
+            asked = await client.find(
+                workflow=workflow, step=step, status=(Status.NEEDS_APPROVAL,), text=text, limit=100_000, order="updated"
+            )
+            chosen = [record for record in asked if for_me(record, config.who, config.groups)][:limit]
+        else:
+            chosen = await client.find(
+                workflow=workflow, step=step, status=status, parent_id=parent, text=text, limit=limit, order="updated"
+            )
+        if session.json:
+            for record in chosen:
+                session.out.emit(telling.record_json(record))
+            return
+        _table(session, [row_of(record) for record in chosen], "nothing waits for you" if needs_me else "no records")
+        if needs_me and chosen:
+            first = chosen[0].record_id
+            session.out.note(f"next: {telling.command('show', first)}, then {telling.command('approve', first)}")
+        elif len(chosen) == limit:
+            session.out.note(f"only the latest {limit} are shown (--limit)")
+
+    session.with_client(work)
+
+
+def _table(session: Session, rows: Sequence[Sequence[str]], nothing: str) -> None:
+    if rows:
+        session.out.table(_COLUMNS, rows)
+    else:
+        session.out.note(nothing)

@@ -1,0 +1,93 @@
+"""``quire`` alone: how the ledger stands, and what to type next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from quire.model.record import ENDED, Status
+from quire.model.side import EVERYWHERE
+from quire.surfaces import telling
+from quire.surfaces.cli.command import Exit, Session, verb
+from quire.surfaces.client import Client
+from quire.surfaces.living import alive
+
+
+@verb("overview", example="quire")
+def overview(session: Session) -> int:
+    """How the ledger stands, in five lines, and what to type next."""
+    from quire.surfaces.config import concealed, sqlite_path
+
+    path = sqlite_path(session.config.ledger)
+    if path is not None and not Path(path).is_file():
+        if session.json:
+            session.out.emit({"ledger": session.config.ledger, "exists": False})
+        else:
+            session.out.say(f"There is no ledger at {path} yet.")
+            begin = "quire up" if session.config.flows else "quire init"
+            session.out.say(f"  next: {begin}          (quire demo shows it at work, quire --help lists all commands)")
+        return Exit.OK
+
+    async def work(client: Client) -> None:
+        standing = await client.standing()
+        counts = await client.counts()
+        workers = await client.workers()
+        totals: Counter[Status] = Counter()
+        for count in counts:
+            totals[count.status] += count.count
+        live = [worker for worker in workers if alive(worker, standing.now)]
+        if session.json:
+            session.out.emit(
+                {
+                    "ledger": concealed(client.ledger.url),
+                    "exists": True,
+                    "records": {str(status): totals[status] for status in Status},
+                    "workers": len(live),
+                    **telling.standing_json(standing),
+                }
+            )
+            return
+        out = session.out
+        out.say(f"ledger   {concealed(client.ledger.url)}")
+        flows = len({count.workflow for count in counts})
+        out.say(f"records  {sum(totals.values())} of {flows} workflows: " + (_totals(totals) or "none yet"))
+        stands = _stands(standing)
+        out.say(f"workers  {len(live)} alive; the ledger is {stands}", colour=None if stands == "open" else "yellow")
+        waiting = totals[Status.NEEDS_APPROVAL]
+        out.say(f"people   {waiting} records wait for somebody, {totals[Status.ERROR]} stopped in ERROR")
+        out.say(f"  next: {_next(totals, live, stands)}", bold=True)
+
+    session.with_client(work)
+    return Exit.OK
+
+
+def _totals(totals: Counter[Status]) -> str:
+    return ", ".join(f"{totals[status]} {status}" for status in Status if totals[status] > 0)
+
+
+def _stands(standing: Any) -> str:
+    if standing.sealed:
+        return f"sealed (its records are at {standing.sealed})"
+    for word in ("halted", "paused"):
+        held = [control for control in standing.controls if getattr(control, word)]
+        if held:
+            scopes = [control.scope for control in held]
+            told = word if EVERYWHERE in scopes else f"{word} for {', '.join(scopes)}"
+            by = next((control for control in held if control.scope == EVERYWHERE), held[0])
+            told += f" by {by.by}" if by.by else ""
+            return f"{told}: {by.reason}" if by.reason else told
+    return "open"
+
+
+def _next(totals: Counter[Status], live: Sequence[Any], stands: str) -> str:
+    if stands.startswith(("halted", "paused")):
+        return "quire resume"
+    if totals[Status.NEEDS_APPROVAL]:
+        return "quire list --needs-me"
+    if totals[Status.ERROR]:
+        return "quire list --status ERROR"
+    if not live and any(totals[status] > 0 for status in Status if status not in ENDED):
+        return "quire up"
+    return "quire watch" if live else "quire start WORKFLOW key=value"

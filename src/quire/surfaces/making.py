@@ -1,0 +1,38 @@
+"""Records before their first commit, made of what people give: id and data are checked here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from quire.errors import InputError
+from quire.machine.workflow import Workflow
+from quire.model.codec import PLAIN
+from quire.model.record import Record
+from quire.runtime.schedule import first_record
+
+_NO_TEXT = re.compile("[\x00-\x1f\ud800-\udfff]")
+
+
+def checked_id(record_id: str) -> str:
+    """The id, refused unless it can be one."""
+    if not record_id or len(record_id) > 500 or record_id != record_id.strip():
+        raise InputError(f"{record_id!r} is no record id: 1 to 500 characters, no space at either end")
+    if _NO_TEXT.search(record_id):
+        raise InputError(f"{record_id!r} is no record id: it holds a control character")
+    return record_id
+
+
+def new_of(
+    workflow: Workflow[Any, Any, Any], record_id: str, item: Any, now: float, due_at: float | None, priority: int
+) -> Record:
+    """The first record of this workflow with this data, which is checked by the workflow's type."""
+    what = f"the data of {record_id!r}"
+    if item is None:
+        item = {}
+    if isinstance(item, dict) and not workflow.data.plain:
+        item = workflow.data.decode(PLAIN.encode(item, what), what)
+    if workflow.data.plain and not isinstance(item, dict):
+        raise InputError(f"{what} must be a dict of {workflow.name!r}, not {type(item).__name__}")
+    text, _ = workflow.data.taken(item, what)
+    return first_record(workflow, record_id, text, now, due_at=due_at, priority=priority)

@@ -6,7 +6,8 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,19 +24,20 @@ from quire.model.side import Setting
 
 
 class Counted(SqliteLedger):
-    """Counts hops to the reading thread, and the looks of each."""
+    """Counts hops to its threads."""
 
-    hops: list[int]
+    hops: list[str]
 
-    def _answer(self, looks: Sequence[Callable[[Any], Any]], answered: Callable[[Any], None]) -> None:
-        self.hops.append(len(looks))
-        super()._answer(looks, answered)
+    async def _in(self, thread: str, work: Callable[[sqlite3.Connection], Any]) -> Any:
+        self.hops.append(thread)
+        return await super()._in(thread, work)
 
 
 async def counted(path: Path) -> Counted:
     ledger = Counted(path / "ledger.db")
     ledger.hops = []
     await ledger.open()
+    ledger.hops.clear()
     return ledger
 
 
@@ -49,37 +51,45 @@ async def one_turn() -> None:
 # -- SQLite: looks ---------------------------------------------------------------------------------------------
 
 
-async def test_looks_of_one_moment_are_one_hop_and_what_comes_meanwhile_is_the_next(tmp_path: Path) -> None:
+def counts_to(most: int) -> Callable[[Any], tuple[int, str]]:
+    """A look that counts, and says in which thread."""
+    numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {most}) SELECT count(*) FROM n"
+    return lambda view: (view.db.execute(numbers).fetchone()[0], threading.current_thread().name)
+
+
+async def test_a_short_look_is_answered_at_once_and_a_long_one_in_the_reading_thread(tmp_path: Path) -> None:
     ledger = await counted(tmp_path)
     try:
         await ledger.keep(Setting("a", "1", 0))
+        assert ledger.hops == ["write"]
         found = await asyncio.gather(*[ledger.setting("a") for _ in range(20)], ledger.standing(), ledger.workers())
-        assert ledger.hops == [22]
         assert found[:20] == [Setting("a", "1", 1)] * 20
-        assert await ledger.setting("b") is None
-        assert ledger.hops == [22, 1]
+        assert ledger.hops == ["write"]
+        assert await ledger._read(counts_to(3)) == (3, threading.current_thread().name)
+        count, thread = await ledger._read(counts_to(1_000_000))
+        assert count == 1_000_000 and thread.startswith("quire-read")
+        assert ledger.hops == ["write", "read"]
+        assert await ledger.setting("a") == Setting("a", "1", 1)  # a look that was broken off left nothing behind
+        assert ledger.hops == ["write", "read"]
+        await ledger.keep(Setting("b", "2", 0))
+        assert await ledger.setting("b") == Setting("b", "2", 1)
     finally:
         await ledger.close()
 
 
-async def test_a_look_that_fails_fails_alone_and_one_that_nobody_waits_for_hurts_nobody(tmp_path: Path) -> None:
+async def test_a_look_that_fails_is_told_and_the_next_is_answered(tmp_path: Path) -> None:
     ledger = await counted(tmp_path)
 
     def broken(view: Any) -> None:
         view.db.execute("SELECT x FROM nowhere")
 
     try:
-        given_up = asyncio.ensure_future(ledger.standing())
-        looks = asyncio.gather(ledger.now(), ledger._read(broken), ledger.workers(), return_exceptions=True)
-        await one_turn()
-        given_up.cancel()
-        _, wrong, workers = await looks
-        assert isinstance(wrong, LedgerUnavailable) and "nowhere" in str(wrong)
-        assert workers == [] and given_up.cancelled()
+        with pytest.raises(LedgerUnavailable, match="nowhere"):
+            await ledger._read(broken)
         assert await ledger.workers() == []
     finally:
         await ledger.close()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(LedgerError, match="closed"):
         await ledger.workers()
 
 

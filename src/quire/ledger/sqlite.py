@@ -2,7 +2,8 @@
 
 WAL with ``synchronous=FULL``: an acknowledged commit survives a power cut. Writers take ``BEGIN IMMEDIATE`` and wait
 for each other, so nobody sees "database is locked". A whole transaction is one hop to the writing thread; beats have a
-connection and a thread of their own and never wait behind a batch, and so do reads.
+connection and a thread of their own and never wait behind a batch. Reads wait for nobody: what is read quickly is read
+in the loop itself.
 
 A lease is taken and compared on the clock of the boot (``leases``), so that a step of the wall clock closes no
 live worker and keeps no dead one; only after a reboot the wall clock decides (protocol 8).
@@ -298,7 +299,7 @@ class SqliteLedger(Ledger):
         self._threads = {name: ThreadPoolExecutor(1, f"quire-{name}") for name in ("write", "beat", "read")}
         self._connections: dict[str, sqlite3.Connection] = {}
         self._gate = Gate(self.path.parent)
-        self._looks: Looks[_View] = Looks(self._threads["read"], self._answer)
+        self._looks: Looks[_View] = Looks(self._connected, _View, partial(self._in, "read"))
         self._images = {name: _Images() for name in self._threads}
         self._work = asyncio.Event()
         self._seen_version = -1
@@ -380,6 +381,7 @@ class SqliteLedger(Ledger):
 
     async def close(self) -> None:
         self._work.set()
+        self._looks.close()
         for name, thread in self._threads.items():
             connection = self._connections.pop(name, None)
             if connection is not None:
@@ -598,24 +600,8 @@ class SqliteLedger(Ledger):
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def _read(self, look: Callable[[_View], T]) -> T:
-        return await self._looks.ask(look)
-
-    def _answer(self, looks: Sequence[Callable[[_View], Any]], answered: Callable[[Any], None]) -> None:
-        """Answer all of these from one snapshot; what is wrong with one is told to whoever asked it."""
         with _told(self.path):
-            db = self._connection("read")
-            db.execute("BEGIN")
-            try:
-                view = _View(db)
-                for look in looks:
-                    try:
-                        with _told(self.path):
-                            value = look(view)
-                    except Exception as error:  # noqa: BLE001 - raised where it was asked for
-                        value = error
-                    answered(value)
-            finally:
-                db.execute("COMMIT")
+            return await self._looks.ask(look)
 
     async def standing(self) -> Standing:
         def look(view: _View) -> Standing:
@@ -647,7 +633,7 @@ class SqliteLedger(Ledger):
             sql = f"SELECT workflow, step, {seen} AS seen, count(*) FROM records GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
             return [Count(w, s, Status(status), count) for w, s, status, count in view.db.execute(sql)]
 
-        return await self._read(look)
+        return await self._looks.ask_aside(look)
 
     async def events(self, *, record_id: str = "", after: int = 0, limit: int = 1000) -> list[Event]:
         def look(view: _View) -> list[Event]:
@@ -757,7 +743,7 @@ class SqliteLedger(Ledger):
             found = view.db.execute(sql, (*after, limit)).fetchall()
             return [rows.with_blobs(rows.row_of(type_, row), type_, view.blob) for row in found]
 
-        return await self._read(look)
+        return await self._looks.ask_aside(look)
 
     async def restore(self, type_: type[Row], given: Sequence[Row], epoch: int) -> None:
         table, _ = rows.TABLES[type_]
@@ -785,7 +771,7 @@ class SqliteLedger(Ledger):
         """Woken at once by this process; a write of another process is noticed within ``GLANCE_SECONDS``."""
         deadline = self.clock.now() + timeout
         while not self._work.is_set() and (left := deadline - self.clock.now()) > 0:
-            if await self._in("read", self._written_elsewhere):
+            if await self._read(self._written_elsewhere):
                 return
             waiter = asyncio.ensure_future(self._work.wait())
             timer = asyncio.ensure_future(self.clock.sleep(min(left, GLANCE_SECONDS)))
@@ -795,8 +781,8 @@ class SqliteLedger(Ledger):
                 waiter.cancel()
                 timer.cancel()
 
-    def _written_elsewhere(self, db: sqlite3.Connection) -> bool:
-        (version,) = db.execute("PRAGMA data_version").fetchone()
+    def _written_elsewhere(self, view: _View) -> bool:
+        (version,) = view.db.execute("PRAGMA data_version").fetchone()
         changed = self._seen_version not in (-1, version)
         self._seen_version = version
         return changed

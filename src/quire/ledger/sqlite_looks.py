@@ -1,101 +1,87 @@
-"""Looks that are asked for together are answered together: by one hop to the reading thread, from one snapshot.
+"""Looks are answered at once, in the thread that asks; one that takes long is broken off and asked again in its own.
 
-A hop costs more than most looks do. While one is under way the next gathers, as the committer does with changes; an
-idle ledger answers a single look as fast as before.
+A hop to another thread costs more than most looks do: its wake-ups, and Python's lock, which a thread gives away at
+every row that it reads and gets back when the other one likes. Readers of SQLite's WAL wait for nobody, so a short look
+keeps the loop no longer than its own work.
 """
 
 from __future__ import annotations
 
-import asyncio
+import math
+import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+import types
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar, cast
+
+from quire.errors import LedgerError
 
 V = TypeVar("V")
 T = TypeVar("T")
 
-#: What is ready is handed over after so long, although more of the same hop is to come.
-HAND_OVER_SECONDS = 0.002
+#: A look that has worked for so long goes to the reading thread.
+AT_ONCE_SECONDS = 0.002
+#: So many instructions of SQLite, some microseconds, between two looks at the clock.
+_INSTRUCTIONS = 1000
 
-Asked = tuple[Callable[[V], Any], "asyncio.Future[Any]"]
-#: Answers all of these in the reading thread, each with ``answered(place, value or error)``.
-Answering = Callable[[Sequence[Callable[[V], Any]], Callable[[Any], None]], None]
+
+@types.coroutine
+def _others() -> Generator[None, None, None]:
+    """Whoever else is ready in this loop comes first: many looks in a row shall not keep it to themselves."""
+    yield
 
 
 class Looks(Generic[V]):
-    """Gathers looks and sends them to a thread."""
+    """``view`` is what a look is made at; ``aside`` does something with a connection in the reading thread."""
 
-    def __init__(self, thread: Executor, answering: Answering[V]) -> None:
-        self._thread = thread
-        self._answering = answering
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._asked: list[Asked[V]] = []
-        self._under_way = False
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        view: Callable[[sqlite3.Connection], V],
+        aside: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
+    ) -> None:
+        self._connect = connect
+        self._view = view
+        self._aside = aside
+        self._db: sqlite3.Connection | None = None
+        self._end = 0.0
+        self._closed = False
 
     async def ask(self, look: Callable[[V], T]) -> T:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # the one before has ended, with whatever was asked in it
-            self._loop, self._asked, self._under_way = loop, [], False
-        future: asyncio.Future[Any] = loop.create_future()
-        self._asked.append((look, future))
-        if not self._under_way:
-            self._under_way = True
-            loop.call_soon(self._begin, loop)  # whoever asks in this turn of the loop goes with it
-        return cast(T, await future)
-
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        asked = [one for one in self._asked if not one[1].done()]
-        self._asked = []
-        if not asked:
-            self._under_way = False
-            return
+        """A look that mostly takes little."""
+        await _others()
+        if self._closed:
+            raise LedgerError("this ledger is closed")
+        if self._db is None:
+            self._db = self._connect()
+            self._db.set_progress_handler(self._too_long, _INSTRUCTIONS)
+        self._end = time.thread_time() + AT_ONCE_SECONDS
         try:
-            hop = loop.run_in_executor(self._thread, self._answer, loop, asked)
-        except RuntimeError as error:  # the ledger was closed
-            self._under_way = False
-            _tell(asked, [error] * len(asked))
-            return
-        hop.add_done_callback(lambda done: self._ended(loop, asked, done))
+            return self._answered(self._db, look)
+        except sqlite3.OperationalError as error:
+            if "interrupted" not in str(error):
+                raise
+        return await self.ask_aside(look)
 
-    def _answer(self, loop: asyncio.AbstractEventLoop, asked: Sequence[Asked[V]]) -> list[Any]:
-        """In the thread. Answers the rest that was not handed over yet."""
-        ready: list[Any] = []
-        handed = 0
-        since = time.monotonic()
+    async def ask_aside(self, look: Callable[[V], T]) -> T:
+        """A look that takes long."""
+        return cast(T, await self._aside(lambda db: self._answered(db, look)))
 
-        def answered(value: Any) -> None:
-            nonlocal handed, since
-            ready.append(value)
-            now = time.monotonic()
-            if now - since > HAND_OVER_SECONDS and handed + len(ready) < len(asked):
-                loop.call_soon_threadsafe(_tell, asked[handed : handed + len(ready)], ready.copy())
-                handed += len(ready)
-                ready.clear()
-                since = now
+    def _answered(self, db: sqlite3.Connection, look: Callable[[V], T]) -> T:
+        """All of it from one snapshot."""
+        db.execute("BEGIN")
+        try:
+            return look(self._view(db))
+        finally:
+            if db is self._db:
+                self._end = math.inf
+            db.execute("COMMIT")
 
-        self._answering([look for look, _ in asked], answered)
-        return ready
+    def _too_long(self) -> bool:
+        return time.thread_time() > self._end
 
-    def _ended(
-        self, loop: asyncio.AbstractEventLoop, asked: Sequence[Asked[V]], hop: asyncio.Future[list[Any]]
-    ) -> None:
-        if hop.cancelled():
-            for _, future in asked:
-                future.cancel()
-        elif (error := hop.exception()) is not None:
-            _tell(asked, [error] * len(asked))
-        else:
-            rest = hop.result()
-            _tell(asked[len(asked) - len(rest) :], rest)
-        self._begin(loop)
-
-
-def _tell(asked: Sequence[Asked[Any]], answers: Sequence[Any]) -> None:
-    for (_, future), answer in zip(asked, answers, strict=True):
-        if future.done():
-            continue
-        if isinstance(answer, BaseException):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
+    def close(self) -> None:
+        self._closed = True
+        if self._db is not None:
+            self._db.close()
+            self._db = None

@@ -27,6 +27,8 @@ class Told:
     seconds: float = 0.0
     #: Kind of request → how long each took, from the moment at which it was due.
     took: dict[str, list[float]] = field(default_factory=dict)
+    #: When each was due, and answered.
+    spans: list[tuple[float, float]] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     #: What went wrong, the first few.
     wrong: list[str] = field(default_factory=list)
@@ -211,7 +213,9 @@ class Callers:
         connecting.add_done_callback(lambda done: self._lost(line) if done.exception() else None)
 
     def _answered(self, line: Line, request: Request, status: int, body: bytes) -> None:
-        self.told.took.setdefault(request.kind, []).append(asyncio.get_running_loop().time() - request.due)
+        now = asyncio.get_running_loop().time()
+        self.told.took.setdefault(request.kind, []).append(now - request.due)
+        self.told.spans.append((request.due, now))
         self.told.statuses[status] += 1
         self.busy.discard(line)
         self.free.append(line)

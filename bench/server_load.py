@@ -6,8 +6,8 @@ Four runs of a minute, under six minutes in all (more if the machine is disturbe
 of 0.2 s and with steps that take no time. Workers, server and callers are processes of their own; PostgreSQL flushes
 every commit. Requests leave on a fixed timetable, whatever the answers do, and are timed from the moment at which they
 were due, so a server that stalls cannot hide it. The workers' speed (steps a second) is taken before, during and after.
-*Stolen* is the processors' time that the machine's host gave to other machines: meanwhile everything here stands
-still. What is printed is the table of docs/server.md; ``--json`` prints all figures.
+*Stolen* is the processors' time that the machine's host gave to other machines; *without pauses* is of the requests
+that no such moment touched (``pauses``). What is printed is the table of docs/server.md; ``--json`` prints all figures.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from callers import STANDING, Callers, Told
+from pauses import untouched, watched
 
 from quire import Run, Workflow
 from quire.runtime.process import giving_way
@@ -189,8 +190,9 @@ def measure(
         used = [cpu_seconds(one.pid) for one in processes]
         passed, stolen = machine_time()
         steps, begun = total(done), time.monotonic()
-        running.enter_context(process(call, port.value, rate, seconds, streams, told))
-        answer: Told = told.get(timeout=seconds + 90)
+        with watched(SPAWN) as pauses:
+            running.enter_context(process(call, port.value, rate, seconds, streams, told))
+            answer: Told = told.get(timeout=seconds + 90)
         took = time.monotonic() - begun
         during = (total(done) - steps) / took
         passed, stolen = (now - then for now, then in zip(machine_time(), (passed, stolen), strict=True))
@@ -200,6 +202,7 @@ def measure(
         after = pace(done, quiet)
     alone = statistics.mean([before, after]) or 1.0
     p50, p99 = share(answer.all, 0.5), share(answer.all, 0.99)
+    quiet = [] if pauses.hidden else untouched(answer.spans, pauses.spans)
     return {
         "requests": len(answer.all),
         "rate": round(len(answer.all) / answer.seconds, 1),
@@ -211,6 +214,9 @@ def measure(
         "p99_ms": round(p99 * 1000, 1),
         "most_ms": round(max(answer.all, default=0.0) * 1000, 1),
         "p99_by_p50": round(p99 / p50, 1) if p50 else 0.0,
+        "quiet_requests": len(quiet),
+        "quiet_p50_ms": round(share(quiet, 0.5) * 1000, 1),
+        "quiet_p99_ms": round(share(quiet, 0.99) * 1000, 1),
         "by_kind_p50_ms": {kind: round(share(sorted(all_), 0.5) * 1000, 1) for kind, all_ in answer.took.items()},
         "by_kind_p99_ms": {kind: round(share(sorted(all_), 0.99) * 1000, 1) for kind, all_ in answer.took.items()},
         "stolen": round(stolen / passed, 3) if passed else 0.0,
@@ -237,8 +243,8 @@ def undisturbed(name: str, *told: Any) -> dict[str, Any]:
 
 HEAD = """\
 | ledger, {workers} workers, {seconds:.0f} s | answered | errors | p50 | p90 | p99 | p99 ÷ p50 | server | \
-steps a second, alone → under load | stolen |
-|---|---|---|---|---|---|---|---|---|---|"""
+steps a second, alone → under load | stolen | without pauses: p50, p99 |
+|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def row(name: str, found: dict[str, Any]) -> str:
@@ -252,8 +258,14 @@ def row(name: str, found: dict[str, Any]) -> str:
         f"{found['server_cores']:.2f} of a core",
         f"{found['steps_alone']:,} → {found['steps_under_load']:,} ({-found['workers_lost']:+.0%})".replace("-", "−"),
         f"{found['stolen']:.0%}" + (f", try {found['tries']}" if found["tries"] > 1 else ""),
+        _quiet(found),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _quiet(found: dict[str, Any]) -> str:
+    p50, p99, count = (found[f"quiet_{name}"] for name in ("p50_ms", "p99_ms", "requests"))
+    return f"{_ms(p50)}, {_ms(p99)}: {p99 / p50:.1f} ({count:,})" if count else "not seen"
 
 
 def _ms(value: float) -> str:

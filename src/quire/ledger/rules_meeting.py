@@ -114,19 +114,11 @@ class Meeting(Sketch):
             name=wait.name,
             kind=Kind.WAIT,
             stage=Stage.DONE,
-            fn="",
-            args_hash="",
-            args="",
             value=signal.value,
             nonce=signal.signal_id,
-            worker="",
-            act_by=None,
             seq=record.log_seq,
             at=self.now,
             done_at=self.now,
-            undo="",
-            signature="",
-            key_id="",
         )
 
     def _wake(self, row: Record, key: str, why: str, change_id: str) -> Record:

@@ -42,27 +42,27 @@ class Receipt(NamedTuple):
     kind: Kind
     stage: Stage
     #: Qualified name of the function: another function under the same key means that the code changed.
-    fn: str
+    fn: str = ""
     #: Hash of the arguments: a receipt with another hash never answers.
-    args_hash: str
+    args_hash: str = ""
     #: JSON text of the arguments, for probe and undo; empty where neither needs them.
-    args: str
+    args: str = ""
     #: JSON text of the value.
-    value: str
+    value: str = ""
     #: Of the attempt that intended it: only this attempt, or a person, may complete it.
-    nonce: str
-    worker: str
+    nonce: str = ""
+    worker: str = ""
     #: Nobody acts on the intent after this moment (protocol 1).
-    act_by: float | None
+    act_by: float | None = None
     #: Order of intents within the ledger: undo goes down it.
-    seq: int
-    at: float
-    done_at: float | None
+    seq: int = 0
+    at: float = 0.0
+    done_at: float | None = None
     #: Qualified name of the effect whose undo takes it back; empty if there is none.
-    undo: str
+    undo: str = ""
     #: Hash and signature over what must not change, and which key of the keyring made it.
-    signature: str
-    key_id: str
+    signature: str = ""
+    key_id: str = ""
 
     @property
     def open(self) -> bool:

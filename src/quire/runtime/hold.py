@@ -143,19 +143,9 @@ class Hold:
             name=name,
             kind=kind,
             stage=Stage.DONE,
-            fn="",
-            args_hash="",
-            args="",
             value=value,
             nonce=self.nonce,
             worker=self.host.worker_id,
-            act_by=None,
-            seq=0,
-            at=0.0,
-            done_at=None,
-            undo="",
-            signature="",
-            key_id="",
         )
         return made._replace(**fields) if fields else made
 

@@ -15,12 +15,10 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, partial
-from itertools import chain
-from operator import itemgetter
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,12 +26,13 @@ from quire.clock import SYSTEM, Clock, boot_id
 from quire.errors import LedgerError, LedgerUnavailable, WorkerClosed
 from quire.ledger import rows
 from quire.ledger.base import Ledger, Recovered, Row, Tidied, Traits
-from quire.ledger.blobs import resolved
 from quire.ledger.queries import migrations, query_sql, seen_status
 from quire.ledger.rules import GRACE, Draft, as_seen
 from quire.ledger.rules_claim import claimed_by
 from quire.ledger.sqlite_gate import Gate
 from quire.ledger.sqlite_looks import Looks
+from quire.ledger.sqlite_view import RECEIPT, RECORD, View
+from quire.ledger.sqlite_write import write
 from quire.model.change import (
     Beaten,
     Change,
@@ -50,7 +49,7 @@ from quire.model.change import (
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
-from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
+from quire.model.side import Fanin, Setting, Signal, Worker
 
 T = TypeVar("T")
 
@@ -69,197 +68,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
 )
 
 _CLAIMABLE = "status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') AND due_at IS NOT NULL"
-_RECORD = rows.columns(Record)
-_RECEIPT = rows.columns(Receipt)
 _OPEN_WORKERS = f"SELECT {rows.columns(Worker)} FROM workers WHERE closed IS NULL"
 _PUT_LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)"
-
-
-def _marks(width: int, count: int) -> str:
-    one = f"({', '.join('?' * width)})"
-    return ", ".join([one] * count)
-
-
-@cache
-def _put(type_: type[Any], count: int) -> str:
-    """The statement that writes so many rows, over those of the same keys. A record's rank follows its fields."""
-    table, keys = rows.TABLES[type_]
-    names = [*type_._fields, *(["rank"] if type_ is Record else [])]
-    updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in names if n not in keys)
-    return (
-        f"INSERT INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES {_marks(len(names), count)} "
-        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}"
-    )
-
-
-@cache
-def _add_events(count: int) -> str:
-    names = Event._fields[1:]
-    return f"INSERT INTO events ({', '.join(names)}) VALUES {_marks(len(names), count)}"
-
-
-_FAMILY_OF = [itemgetter(*map(Record._fields.index, family)) for family in rows.FAMILIES]
-#: Which families of a record changed.
-_Families = tuple[bool, ...]
-
-
-def _names_of(families: _Families) -> list[str]:
-    written = [family for family, changed in zip(rows.FAMILIES, families, strict=True) if changed]
-    return [*rows.EVERY_TIME, *(name for family in written for name in family)]
-
-
-@cache
-def _values_of(families: _Families) -> Callable[[Record], tuple[Any, ...]]:
-    """What an update of these families takes of a record, before its rank and its id."""
-    return itemgetter(*map(Record._fields.index, _names_of(families)))
-
-
-@cache
-def _update(families: _Families, count: int) -> str:
-    names = [*_names_of(families), "rank"]
-    sets = ", ".join(f"{rows.quoted(name)} = new.column{place}" for place, name in enumerate(names, 1))
-    width = len(names) + 1
-    return f"UPDATE records SET {sets} FROM (VALUES {_marks(width, count)}) AS new WHERE record_id = new.column{width}"
-
-
-#: The most rows that one statement writes; what is left is written by statements of half, a quarter … of it.
-MOST_ROWS = 64
-
-
-def _write_many(db: sqlite3.Connection, sql: Callable[[int], str], values: Sequence[Sequence[Any]]) -> None:
-    """Write rows by few statements: each gives Python's lock to the other threads once, not once for each row."""
-    start, count = 0, MOST_ROWS
-    while start < len(values):
-        while count > len(values) - start:
-            count //= 2
-        db.execute(sql(count), list(chain.from_iterable(values[start : start + count])))
-        start += count
-
-
-class _View:
-    """The rows of one transaction, read as they are asked for. Implements ``rules.View``."""
-
-    def __init__(self, db: sqlite3.Connection, images: Mapping[str, Record] | None = None) -> None:
-        self.db = db
-        #: Records that are as this process left them.
-        self.images = images or {}
-        self.epoch, self.sealed = db.execute("SELECT epoch, sealed FROM ledger").fetchone()
-        self.controls = {
-            row[0]: rows.control_of(row) for row in db.execute(f"SELECT {rows.columns(Control)} FROM controls")
-        }
-        self._records: dict[str, Record | None] = {}
-
-    def blob(self, reference: str, where: str) -> str:
-        found = self.db.execute("SELECT text FROM blobs WHERE hash = ?", (reference,)).fetchone()
-        return resolved(reference, {reference: found[0]} if found else {}, where)
-
-    def record_of(self, row: Sequence[Any]) -> Record:
-        record: Record = rows.with_blobs(rows.record_of(row), Record, self.blob)
-        return record
-
-    def read(self, row: Sequence[Any]) -> Record:
-        """A record that is likely to change."""
-        record = self._records[row[0]] = self.record_of(row)
-        return record
-
-    def prefetch(self, record_ids: Iterable[str]) -> None:
-        """Read many records by one statement."""
-        images = self.images
-        ids = []
-        for record_id in record_ids:
-            if record_id in images:
-                self._records[record_id] = images[record_id]
-            else:
-                ids.append(record_id)
-        for start in range(0, len(ids), 500):
-            part = ids[start : start + 500]
-            self._records |= dict.fromkeys(part)
-            marks = ",".join("?" * len(part))
-            for row in self.db.execute(f"SELECT {_RECORD} FROM records WHERE record_id IN ({marks})", part):
-                self._records[row[0]] = self.record_of(row)
-
-    def record(self, record_id: str) -> Record | None:
-        if record_id not in self._records:
-            self.prefetch([record_id])
-        return self._records[record_id]
-
-    def known(self, record_id: str) -> Record | None:
-        """The record before this transaction, if it was read as one that may change."""
-        return self._records.get(record_id)
-
-    def receipt_of(self, row: Sequence[Any]) -> Receipt:
-        receipt: Receipt = rows.with_blobs(rows.receipt_of(row), Receipt, self.blob)
-        return receipt
-
-    def receipt(self, key: str) -> Receipt | None:
-        row = self.db.execute(f"SELECT {_RECEIPT} FROM receipts WHERE key = ?", (key,)).fetchone()
-        return None if row is None else self.receipt_of(row)
-
-    def intents(self, record_id: str) -> list[Receipt]:
-        found = self.db.execute(
-            f"SELECT {_RECEIPT} FROM receipts WHERE record_id = ? AND stage = 'intended'", (record_id,)
-        )
-        return [self.receipt_of(row) for row in found]
-
-    def fanin(self, parent_id: str, generation: int) -> Fanin | None:
-        row = self.db.execute(
-            f"SELECT {rows.columns(Fanin)} FROM fanins WHERE parent_id = ? AND generation = ?", (parent_id, generation)
-        ).fetchone()
-        return None if row is None else rows.fanin_of(row)
-
-    def fanins(self, parent_id: str) -> list[Fanin]:
-        found = self.db.execute(f"SELECT {rows.columns(Fanin)} FROM fanins WHERE parent_id = ?", (parent_id,))
-        return [rows.fanin_of(row) for row in found]
-
-    def signals(self, record_id: str) -> list[Signal]:
-        return [signal for signal in self.signals_of(record_id) if signal.taken_by is None]
-
-    def signals_of(self, record_id: str) -> list[Signal]:
-        found = self.db.execute(
-            f"SELECT {rows.columns(Signal)} FROM signals WHERE record_id = ? ORDER BY seq", (record_id,)
-        )
-        return [rows.with_blobs(Signal._make(row), Signal, self.blob) for row in found]
-
-    def signal(self, signal_id: str) -> Signal | None:
-        row = self.db.execute(
-            f"SELECT {rows.columns(Signal)} FROM signals WHERE signal_id = ?", (signal_id,)
-        ).fetchone()
-        return None if row is None else Signal._make(row)
-
-    def worker(self, worker_id: str) -> Worker | None:
-        row = self.db.execute(
-            f"SELECT {rows.columns(Worker)} FROM workers WHERE worker_id = ?", (worker_id,)
-        ).fetchone()
-        return None if row is None else Worker._make(row)
-
-    def control(self, scope: str) -> Control | None:
-        return self.controls.get(scope)
-
-    def bucket(self, name: str) -> Bucket | None:
-        row = self.db.execute("SELECT name, tokens, at FROM buckets WHERE name = ?", (name,)).fetchone()
-        return None if row is None else Bucket._make(row)
-
-    def running(self, workflow: str, step: str | None) -> int:
-        sql = "SELECT count(*) FROM records WHERE status = 'RUNNING' AND workflow = ?"
-        args: tuple[Any, ...] = (workflow,)
-        if step is not None:
-            sql, args = sql + " AND step = ?", (workflow, step)
-        (count,) = self.db.execute(sql, args).fetchone()
-        return int(count)
-
-    def change_at(self, record_id: str, version: int) -> str | None:
-        row = self.db.execute(
-            "SELECT change_id FROM events WHERE record_id = ? AND version = ? ORDER BY n LIMIT 1", (record_id, version)
-        ).fetchone()
-        return None if row is None else str(row[0])
-
-    def told(self, record_id: str, change_id: str) -> bool:
-        sql = "SELECT 1 FROM events WHERE record_id = ? AND change_id = ? LIMIT 1"
-        return self.db.execute(sql, (record_id, change_id)).fetchone() is not None
-
-    def held_by(self, worker_id: str) -> list[Record]:
-        sql = f"SELECT {_RECORD} FROM records WHERE status = 'RUNNING' AND worker = ?"
-        return [self.record_of(row) for row in self.db.execute(sql, (worker_id,))]
 
 
 class _Images:
@@ -299,7 +109,7 @@ class SqliteLedger(Ledger):
         self._threads = {name: ThreadPoolExecutor(1, f"quire-{name}") for name in ("write", "beat", "read")}
         self._connections: dict[str, sqlite3.Connection] = {}
         self._gate = Gate(self.path.parent)
-        self._looks: Looks[_View] = Looks(self._connected, _View, partial(self._in, "read"))
+        self._looks: Looks[View] = Looks(self._connected, View, partial(self._in, "read"))
         self._images = {name: _Images() for name in self._threads}
         self._work = asyncio.Event()
         self._seen_version = -1
@@ -394,17 +204,17 @@ class SqliteLedger(Ledger):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def _decided(self, decide: Callable[[Draft, _View], T], thread: str = "write") -> T:
+    async def _decided(self, decide: Callable[[Draft, View], T], thread: str = "write") -> T:
         """One transaction: look, decide, write, commit."""
 
         def work(db: sqlite3.Connection) -> tuple[T, bool]:
             images = self._images[thread]
             with _transaction(db, self._gate, in_line=thread == "write"):
                 images.check(db)
-                view = _View(db, images.kept)
+                view = View(db, images.kept)
                 draft = Draft(view, self.clock.now())
                 answer = decide(draft, view)
-                self._write(db, view, draft)
+                write(db, view, draft, self.traits.inline_bytes)
                 images.doubtful = True  # until the commit has landed
             images.keep(draft.records.values())
             return answer, draft.woke
@@ -414,46 +224,8 @@ class SqliteLedger(Ledger):
             self._work.set()
         return answer
 
-    def _write(self, db: sqlite3.Connection, view: _View, draft: Draft) -> None:
-        limit = self.traits.inline_bytes
-        blobs: dict[str, str] = {}
-        if draft.records:
-            self._write_records(db, view, draft, blobs)
-        if draft.events:
-            _write_many(db, _add_events, [rows.shortened(event, Event, limit, blobs)[1:] for event in draft.events])
-        for type_, changed in (
-            (Receipt, draft.receipts),
-            (Signal, draft.signals),
-            (Fanin, draft.fanins),
-            (Worker, draft.workers),
-            (Control, draft.controls),
-            (Bucket, draft.buckets),
-        ):
-            if changed:
-                short = [rows.shortened(row, type_, limit, blobs) for row in changed.values()]
-                _write_many(db, partial(_put, type_), short)
-        if blobs:
-            db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
-        if draft.epoch != draft.view.epoch:
-            db.execute("UPDATE ledger SET epoch = ?", (draft.epoch,))
-
-    def _write_records(self, db: sqlite3.Connection, view: _View, draft: Draft, blobs: dict[str, str]) -> None:
-        new: list[tuple[Any, ...]] = []
-        known: dict[_Families, list[tuple[Any, ...]]] = {}
-        for record_id, record in draft.records.items():
-            row = rows.shortened(record, Record, self.traits.inline_bytes, blobs)
-            before = None if draft.is_new(record_id) else view.known(record_id)
-            if before is None:
-                new.append((*row, record.rank))
-            else:
-                families = tuple([family(before) != family(record) for family in _FAMILY_OF])
-                known.setdefault(families, []).append((*_values_of(families)(row), record.rank, record_id))
-        _write_many(db, partial(_put, Record), new)
-        for families, values in known.items():
-            _write_many(db, partial(_update, families), values)
-
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
-        def decide(draft: Draft, view: _View) -> list[Verdict]:
+        def decide(draft: Draft, view: View) -> list[Verdict]:
             ids = {change.record_id: None for change in changes}
             for change in changes:
                 ids |= dict.fromkeys(child.record_id for child in change.children)
@@ -465,7 +237,7 @@ class SqliteLedger(Ledger):
     async def claim(self, claim: Claim) -> Claimed:
         self._work.clear()
 
-        def decide(draft: Draft, view: _View) -> Claimed:
+        def decide(draft: Draft, view: View) -> Claimed:
             if claim.again and (taken_before := claimed_by(claim, view.held_by(claim.worker))):
                 return Claimed(tuple(taken_before), draft.now)
             taken: list[Record] = []
@@ -474,7 +246,7 @@ class SqliteLedger(Ledger):
             for slot in claim.slots:
                 room = min(draft.allowance(slot), claim.limit - len(taken))
                 sql = (
-                    f"SELECT {_RECORD} FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
+                    f"SELECT {RECORD} FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
                     "AND due_at <= ? AND epoch >= ? ORDER BY rank LIMIT ?"
                 )
                 args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), room + 1)
@@ -498,7 +270,7 @@ class SqliteLedger(Ledger):
         return await self._decided(lambda draft, _: [draft.send(sent) for sent in sends])
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
-        def decide(draft: Draft, view: _View) -> Beaten | None:
+        def decide(draft: Draft, view: View) -> Beaten | None:
             ends_at = self.clock.boottime() + worker.lease_seconds
             view.db.execute(_PUT_LEASE, (worker.worker_id, self._boot_id, ends_at))
             return draft.beat(worker, holding, view.held_by(worker.worker_id))
@@ -516,7 +288,7 @@ class SqliteLedger(Ledger):
         if not needed and not dead:
             return Recovered(open=alive)
 
-        def decide(draft: Draft, view: _View) -> Recovered:
+        def decide(draft: Draft, view: View) -> Recovered:
             db = view.db
             workers = [Worker._make(row) for row in db.execute(_OPEN_WORKERS)]
             leases = dict(db.execute("SELECT worker_id, ends_at FROM leases WHERE boot_id = ?", (self._boot_id,)))
@@ -528,7 +300,7 @@ class SqliteLedger(Ledger):
                 if worker.worker_id in dead or draft.expired(worker):
                     held = view.held_by(worker.worker_id)
                     freed += draft.close(worker, held, dead=worker.worker_id in dead)
-            late = f"SELECT {_RECORD} FROM records WHERE status = 'RUNNING' AND run_until < ?"
+            late = f"SELECT {RECORD} FROM records WHERE status = 'RUNNING' AND run_until < ?"
             for row in db.execute(late, (draft.now,)).fetchall():
                 record = view.record_of(row)
                 freed += draft.overdue(draft.record(record.record_id) or record)
@@ -536,7 +308,7 @@ class SqliteLedger(Ledger):
             for control in view.controls.values():
                 scope = "" if control.scope == "*" else "AND workflow = :scope"
                 sql = (
-                    f"SELECT {_RECORD} FROM records WHERE status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') "
+                    f"SELECT {RECORD} FROM records WHERE status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') "
                     f"AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0) AND epoch < :floor {scope} LIMIT :limit"
                 )
                 args = {"floor": control.floor, "scope": control.scope, "limit": limit}
@@ -550,13 +322,13 @@ class SqliteLedger(Ledger):
         return await self._decided(decide)
 
     @staticmethod
-    def _sweep_abandoned(draft: Draft, view: _View, limit: int) -> int:
+    def _sweep_abandoned(draft: Draft, view: View, limit: int) -> int:
         fanins = f'SELECT {rows.columns(Fanin)} FROM fanins WHERE abandoned AND "left" > 0'
         swept = 0
         for row in view.db.execute(fanins).fetchall():
             fanin = rows.fanin_of(row)
             sql = (
-                f"SELECT {_RECORD} FROM records WHERE parent_id = ? AND generation = ? "
+                f"SELECT {RECORD} FROM records WHERE parent_id = ? AND generation = ? "
                 "AND (status IN ('PENDING', 'WAITING', 'NEEDS_APPROVAL') AND open_intents = 0 "
                 "OR status = 'RUNNING' AND cancel IS NULL) LIMIT ?"
             )
@@ -599,21 +371,21 @@ class SqliteLedger(Ledger):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def _read(self, look: Callable[[_View], T]) -> T:
+    async def _read(self, look: Callable[[View], T]) -> T:
         with _told(self.path):
             return await self._looks.ask(look)
 
     async def standing(self) -> Standing:
-        def look(view: _View) -> Standing:
+        def look(view: View) -> Standing:
             now = self.clock.now()
-            sql = f"SELECT {_RECEIPT} FROM receipts WHERE stage = 'intended' AND (act_by IS NULL OR act_by > ?)"
+            sql = f"SELECT {RECEIPT} FROM receipts WHERE stage = 'intended' AND (act_by IS NULL OR act_by > ?)"
             under_way = tuple(view.receipt_of(row) for row in view.db.execute(sql, (now,)))
             return Standing(now, view.epoch, tuple(view.controls.values()), under_way, view.sealed)
 
         return await self._read(look)
 
     async def load(self, record_ids: Sequence[str]) -> list[Record]:
-        def look(view: _View) -> list[Record]:
+        def look(view: View) -> list[Record]:
             view.prefetch(record_ids)
             found = (view.record(record_id) for record_id in record_ids)
             return [as_seen(record, view.controls.values()) for record in found if record is not None]
@@ -621,14 +393,14 @@ class SqliteLedger(Ledger):
         return await self._read(look)
 
     async def find(self, query: Query) -> list[Record]:
-        def look(view: _View) -> list[Record]:
+        def look(view: View) -> list[Record]:
             sql, args = query_sql(query, view.controls.values())
             return [as_seen(view.record_of(row), view.controls.values()) for row in view.db.execute(sql, args)]
 
         return await self._read(look)
 
     async def counts(self) -> list[Count]:
-        def look(view: _View) -> list[Count]:
+        def look(view: View) -> list[Count]:
             seen = seen_status(view.controls.values())
             sql = f"SELECT workflow, step, {seen} AS seen, count(*) FROM records GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
             return [Count(w, s, Status(status), count) for w, s, status, count in view.db.execute(sql)]
@@ -636,7 +408,7 @@ class SqliteLedger(Ledger):
         return await self._looks.ask_aside(look)
 
     async def events(self, *, record_id: str = "", after: int = 0, limit: int = 1000) -> list[Event]:
-        def look(view: _View) -> list[Event]:
+        def look(view: View) -> list[Event]:
             where, args = ("record_id = ? AND", (record_id,)) if record_id else ("", ())
             order = "n" if record_id else "seq"
             sql = f"SELECT {rows.columns(Event)} FROM events WHERE {where} seq > ? ORDER BY {order} LIMIT ?"
@@ -646,7 +418,7 @@ class SqliteLedger(Ledger):
         return await self._read(look)
 
     async def logs(self, record_ids: Sequence[str]) -> dict[str, list[Event]]:
-        def look(view: _View) -> dict[str, list[Event]]:
+        def look(view: View) -> dict[str, list[Event]]:
             found: dict[str, list[Event]] = {record_id: [] for record_id in record_ids}
             for start in range(0, len(record_ids), 500):
                 part = record_ids[start : start + 500]
@@ -659,13 +431,13 @@ class SqliteLedger(Ledger):
         return await self._read(look)
 
     async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:
-        def look(view: _View) -> list[Receipt]:
+        def look(view: View) -> list[Receipt]:
             found: list[Receipt] = []
             for column, values in (("record_id", list(record_ids)), ("key", list(keys))):
                 for start in range(0, len(values), 500):
                     part = values[start : start + 500]
                     marks = ",".join("?" * len(part))
-                    sql = f"SELECT {_RECEIPT} FROM receipts WHERE {column} IN ({marks})"
+                    sql = f"SELECT {RECEIPT} FROM receipts WHERE {column} IN ({marks})"
                     found += [view.receipt_of(row) for row in view.db.execute(sql, part)]
             return sorted(found, key=lambda receipt: (receipt.record_id, receipt.seq))
 
@@ -684,7 +456,7 @@ class SqliteLedger(Ledger):
     # -- settings and rotation ---------------------------------------------------------------------------------
 
     async def setting(self, name: str) -> Setting | None:
-        def look(view: _View) -> Setting | None:
+        def look(view: View) -> Setting | None:
             sql = "SELECT name, value, version FROM settings WHERE name = ?"
             row = view.db.execute(sql, (name,)).fetchone()
             return None if row is None else Setting._make(row)
@@ -739,7 +511,7 @@ class SqliteLedger(Ledger):
         where = f"WHERE ({named}) > ({', '.join('?' * len(keys))})" if after else ""
         sql = f"SELECT {rows.columns(type_)} FROM {table} {where} ORDER BY {named} LIMIT ?"
 
-        def look(view: _View) -> list[Row]:
+        def look(view: View) -> list[Row]:
             found = view.db.execute(sql, (*after, limit)).fetchall()
             return [rows.with_blobs(rows.row_of(type_, row), type_, view.blob) for row in found]
 
@@ -781,7 +553,7 @@ class SqliteLedger(Ledger):
                 waiter.cancel()
                 timer.cancel()
 
-    def _written_elsewhere(self, view: _View) -> bool:
+    def _written_elsewhere(self, view: View) -> bool:
         (version,) = view.db.execute("PRAGMA data_version").fetchone()
         changed = self._seen_version not in (-1, version)
         self._seen_version = version

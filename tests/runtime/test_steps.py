@@ -12,6 +12,7 @@ import pytest
 import quire
 from quire import Act, Cron, Failed, Retry, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, IllegalMove, ResultMissing
+from quire.model.codec import parse
 from quire.testing import Trial, every_kill
 
 
@@ -354,6 +355,9 @@ async def test_a_renamed_step_and_migrated_data_carry_old_records_on() -> None:
         await trial.settle()
 
         assert record.result == "2: ann"
+        told = [(event.kind, parse(event.body)) for event in await trial.client.events(record.record_id)][-2:]
+        change = {"changes": {"to": ["ann", None], "recipient": [None, "ann"]}, "came": ["recipient"], "went": ["to"]}
+        assert told == [("migrated", {"from": 1, "to": 2} | change), ("done", {"from": "write"})]
 
 
 async def test_a_schedule_starts_one_record_for_each_moment_and_catches_up_as_it_says() -> None:

@@ -1,7 +1,7 @@
 """What differs between two states of a record's data, field by field: for the line that tells of it, and back.
 
-The ledger keeps data as they are, not as they were. A step's own changes are its code's; what a person changed by hand
-is nowhere else. It is kept as long as it is short, and ``before`` undoes it.
+The ledger keeps data as they are, not as they were. What a step or a person changed is told by the line of the log that
+came with it, as long as it is short, and ``before`` undoes it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from quire.model.codec import dump, parse
 
+#: Data that are longer are not compared: that would cost more than the move itself.
+MOST_COMPARED = 100_000
 #: Of what takes more than this, only the names of the fields are told.
 MOST_CHARACTERS = 2000
 #: So many names, and so much of each.
@@ -50,8 +52,10 @@ def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def changes(before: str, after: str) -> dict[str, Any]:
     """What ``pairs`` tells; ``changed``: the names of those that are too long for it. {}: nothing differs.
 
-    Of data that are no object nothing is told but that they changed: ``{"changed": []}``.
+    Of data that are no object, or very long, nothing is told but that they changed: ``{"changed": []}``.
     """
+    if max(len(before), len(after)) > MOST_COMPARED:
+        return {} if before == after else {"changed": []}
     was, now = parse(before), parse(after)
     if not isinstance(was, dict) or not isinstance(now, dict):
         return {} if same(was, now) else {"changed": []}
@@ -67,6 +71,15 @@ def changes(before: str, after: str) -> dict[str, Any]:
     return pairs(was, now, short) | ({"changed": names} if names else {})
 
 
+def informed(after: Known, line: Mapping[str, Any]) -> Known:
+    """What is known of the data as this line left them: it may tell fields of which later lines kept only the name."""
+    told = {name: now for name, (_, now) in line.get("changes", {}).items() if name in after.unknown}
+    if not told:
+        return after
+    here = {name: now for name, now in told.items() if name not in line.get("went", ())}
+    return Known({**after.fields, **here}, after.unknown - told.keys())
+
+
 def before(after: Known, line: Mapping[str, Any]) -> Known | None:
     """What the data were before the change that this line tells of. None: it does not say, or it does not fit.
 
@@ -77,12 +90,11 @@ def before(after: Known, line: Mapping[str, Any]) -> Known | None:
         not names or len(names) >= MOST_NAMES or any(len(name) >= MOST_OF_A_NAME for name in names)
     ):
         return None  # some names may be missing, or cut
+    after = informed(after, line)
     fields, unknown = dict(after.fields), set(after.unknown)
     came, went = frozenset(line.get("came", ())), frozenset(line.get("went", ()))
     for name, (was, now) in line.get("changes", {}).items():
-        if name in unknown:
-            unknown.remove(name)
-        elif (name in fields) == (name in went) or not same(fields.get(name), now):
+        if (name in fields) == (name in went) or not same(fields.get(name), now):
             return None
         fields[name] = was
         if name in came:

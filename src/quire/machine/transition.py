@@ -21,7 +21,8 @@ By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (what rests, PEN
 CANCELLED, what backs off), ``cancel`` (anything that has not ended), ``edit`` (anything but RUNNING and DONE),
 ``adopt`` (anything that has not ended → NEEDS_APPROVAL; its answer puts it back where it stood, or cancels it).
 
-``_moved`` is the only place that adds one to the version and writes the line, so no move can forget either.
+``_moved`` is the only place that adds one to the version and writes the line, with what it changes of the data: no move
+can forget any of them.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ class Move(NamedTuple):
 def _moved(record: Record, now: float, kind: str, told: str | dict[str, Any], /, **fields: Any) -> Move:
     fields["version"] = record.version + 1
     fields["updated_at"] = now
+    data = fields.get("data", record.data)
+    if data != record.data:
+        told = (parse(told) if isinstance(told, str) else told) | changes(record.data, data)
     line = _made(Line, (kind, told if isinstance(told, str) else dump(told)))
     return _made(Move, (changed(record, fields), (line,)))
 
@@ -310,7 +314,6 @@ def answered(record: Record, now: float, key: str, told: dict[str, Any], data: s
     fields: dict[str, Any] = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
     if data is not None and data != record.data:
         fields |= {"data": data, "entry": record.data if record.entry is None else record.entry}
-        told = told | changes(record.data, data)
     return _moved(record, now, "answered", told, **fields)
 
 
@@ -358,7 +361,7 @@ def edit(record: Record, now: float, by: str, data: str) -> Move:
     """A person changes the data of a record that nobody holds."""
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "edit", f"it is {record.status}")
-    return _moved(record, now, "edited", {"by": by} | changes(record.data, data), data=data, entry=None)
+    return _moved(record, now, "edited", {"by": by}, data=data, entry=None)
 
 
 def revive(record: Record, now: float, by: str, epoch: int) -> Move:

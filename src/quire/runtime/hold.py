@@ -20,6 +20,7 @@ from quire.clock import next_id
 from quire.errors import DefinitionError, IllegalMove, InputError, LeaseLost, QuireError, did_you_mean
 from quire.machine import transition
 from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits
+from quire.machine.transition import Move
 from quire.machine.workflow import Step, Workflow
 from quire.model.change import Applied, Change, Conflict, Rate, Refused, Verdict
 from quire.model.codec import dump
@@ -72,6 +73,8 @@ class Hold:
     settled: Verdict | None = None
     #: Set by the worker before each pass: whether it may stay for the next step.
     keeps = False
+    #: What the workflow's migrations made of the data before this pass, told with its move.
+    migrated: tuple[Line, ...] = ()
     _task: asyncio.Task[Any] | None = None
     _ride: asyncio.TimerHandle | None = None
     _flights = 0
@@ -234,7 +237,7 @@ class Hold:
         """Settle an outcome: commit the record's next image."""
         slot = self._slot(outcome) if keep or isinstance(outcome, Saved) else None
         made = transition.settle(self.record, outcome, self.host.now(), keep=slot)
-        image = made.image
+        before, image = self.record, made.image
         if self.note is not image.note:
             image = image._replace(note=self.note)
         children: tuple[Record, ...] = ()
@@ -249,7 +252,7 @@ class Hold:
             self.record.version,
             image,
             self.host.worker_id,
-            (*lines, *made.lines),
+            (*lines, *self.migrated, *made.lines),
             riding,
             children,
             fanins,
@@ -261,27 +264,21 @@ class Hold:
         match verdict:
             case Applied(record=row):
                 self.record = row
+                self.migrated = ()
             case Conflict():
                 self.lose()
             case Refused(code=code, reason=reason) if image.status is not Status.ERROR:
-                self.record = image._replace(version=image.version - 1)
-                return await self._refused(change, code, reason)
+                self.record = before
+                return await self.submit(transition.settle(before, Broke(f"{code}: {reason}"), self.host.now()))
         return verdict
 
-    async def _refused(self, change: Change, code: str, reason: str) -> Verdict:
-        """The ledger will not take this change: the record says why, by a change that is as small as can be."""
-        before = change.image
-        assert before is not None
-        held = self.record._replace(
-            status=Status.RUNNING, worker=self.host.worker_id, step=self.step.name, visit=self._visit, waits=None
+    async def submit(self, made: Move) -> Verdict:
+        """Commit a move with nothing but its own lines: the ledger will not take another, or there is nothing else."""
+        record = self.record
+        lines = (*self.migrated, *made.lines)
+        return await self.host.submit(
+            Change(next_id(), record.record_id, record.version, made.image, self.host.worker_id, lines)
         )
-        made = transition.settle(held, Broke(f"{code}: {reason}"), self.host.now())
-        small = Change(next_id(), held.record_id, change.version, made.image, self.host.worker_id, made.lines)
-        return await self.host.submit(small)
-
-    @property
-    def _visit(self) -> int:
-        return self.run._visit
 
     def _slot(self, outcome: Outcome) -> Any:
         if isinstance(outcome, Next):

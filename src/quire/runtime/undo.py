@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from quire.clock import next_id, seconds
+from quire.clock import seconds
 from quire.machine import transition
 from quire.machine.effect import Act, find_effect
 from quire.machine.outcome import Waits
 from quire.machine.retry import Retry
 from quire.machine.transition import doubted
-from quire.model.change import Change, Query, Verdict
+from quire.model.change import Query, Verdict
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.wait import Wait
 from quire.runtime.calls import returns
@@ -31,9 +31,7 @@ async def perform(hold: Hold) -> Verdict | None:
         return None
     if doubts:
         return await hold.move(Waits(tuple(doubts), hold.record.data))
-    made = transition.undone(hold.record, hold.host.now())
-    change = Change(next_id(), hold.record.record_id, hold.record.version, made.image, hold.host.worker_id, made.lines)
-    return await hold.host.submit(change)
+    return await hold.submit(transition.undone(hold.record, hold.host.now()))
 
 
 async def _undone(hold: Hold) -> list[Wait]:

@@ -18,11 +18,14 @@ from typing import Any
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
 from quire.errors import Crowded, LedgerUnavailable, Moved, QuireError, WorkerClosed
 from quire.ledger.base import Ledger
+from quire.machine import transition
+from quire.machine.difference import changes
 from quire.machine.effect import Act, Effect, longest_timeout
 from quire.machine.outcome import Broke, Stopped, Tried, Yielded
 from quire.machine.workflow import Registry, Step, Workflow
 from quire.model.change import Applied, Change, Claim, Holding, Slot, Verdict
 from quire.model.codec import dump, parse
+from quire.model.event import Line
 from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
@@ -462,8 +465,11 @@ class Worker:
     def _held(
         self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, receipts: Sequence[Any]
     ) -> Hold:
-        record = _migrated(record, workflow)
+        as_found, record = record, _migrated(record, workflow)
         hold = Hold(self, record, workflow, step or _UNDO_STEP, receipts)
+        if record is not as_found:
+            told = {"from": as_found.code_version, "to": record.code_version} | changes(as_found.data, record.data)
+            hold.migrated = (Line("migrated", dump(told)),)
         Run(hold)
         return hold
 
@@ -471,8 +477,6 @@ class Worker:
         self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, error: QuireError
     ) -> None:
         """The record's data does not fit the code: it errs, with the reason, and nothing is lost."""
-        from quire.machine import transition
-
         made = transition.settle(record, Broke(str(error)), self.now())
         change = Change(next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines)
         await self.submit(change)

@@ -198,16 +198,32 @@ def standing_json(standing: Standing) -> dict[str, Any]:
 _HIDDEN = frozenset({"key", "id"})
 
 
+#: How a line tells what it changed of the data.
+_CHANGES = frozenset({"changes", "came", "went", "changed"})
+#: So many fields are named in words.
+_MOST_FIELDS = 6
+
+
 def _changes(told: Mapping[str, Any]) -> str:
-    """What a person changed: ``n 1 → 2, title …``."""
+    """What was changed: ``n 1 → 2, title …``."""
     pairs: Mapping[str, Sequence[Any]] = told.get("changes") or {}
     said = [f"{name} {short(dump(pair[0]), 40)} → {short(dump(pair[1]), 40)}" for name, pair in pairs.items()]
-    return ", ".join([*said, *map(str, told.get("changed", ()))])
+    said += map(str, told.get("changed", ()))
+    more = [f"{len(said) - _MOST_FIELDS} more"] if len(said) > _MOST_FIELDS else []
+    return ", ".join(said[:_MOST_FIELDS] + more)
 
 
 def line(event: Event) -> str:
     """What a line of the log says, in words."""
-    told: dict[str, Any] = value_json(event.body) or {}
+    body = value_json(event.body)
+    told: dict[str, Any] = body if isinstance(body, dict) else {}
+    changes = _changes(told)
+    if changes and event.kind not in ("edited", "answered"):
+        return f"{_line(event, told)}; {changes}"
+    return _line(event, told)
+
+
+def _line(event: Event, told: Mapping[str, Any]) -> str:
     by = f" by {told['by']}" if told.get("by") else ""
     match event.kind:
         case "started":
@@ -230,15 +246,16 @@ def line(event: Event) -> str:
         case "answered" | "voted":
             note = f": {told['note']}" if told.get("note") else ""
             edits = f", edited {', '.join(told['edits'])}" if told.get("edits") else ""
-            edits = f", edited {_changes(told)}" if told.get("changes") else edits
+            edits = f", edited {_changes(told)}" if _changes(told) else edits
             via = f" ({told['via']})" if told.get("via") else ""
             return f"{event.kind} {told.get('choice')!r}{by}{via}{edits}{note}"
         case "edited":
-            return f"edited{by}" + (f": {_changes(told)}" if told.get("changes") or told.get("changed") else "")
+            return f"edited{by}" + (f": {_changes(told)}" if _changes(told) else "")
         case "effect.intended" | "effect.done" | "effect.void" | "effect.undone" | "effect.twice" | "effect.unclear":
             word = {"intended": "about to happen", "done": "happened", "void": "did not happen"}
             stage = event.kind.removeprefix("effect.")
             return f"effect {told.get('effect')}: {word.get(stage, stage)}"
         case _:
-            rest = ", ".join(f"{k} {short(v, 80)}" for k, v in told.items() if k not in _HIDDEN and v not in ("", None))
+            said = ((word, value) for word, value in told.items() if word not in _HIDDEN | _CHANGES)
+            rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None))
             return event.kind.replace("_", " ") + (f": {rest}" if rest else "")

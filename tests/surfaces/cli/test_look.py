@@ -133,12 +133,11 @@ def _hash(project: Project, record_id: str) -> str:
     return str(project.json("show", record_id)[0]["waits"][0]["name"])
 
 
-def test_diff_tells_changes_by_the_log_and_compares_what_is_kept(busy: Project) -> None:
+def test_diff_tells_changes_by_the_log_and_compares_the_data(busy: Project) -> None:
     told = busy.quire("diff", "a").stdout
     [row] = busy.json("diff", "a", "2", "4")
 
-    assert 'draft = "Better."' in told
-    assert "older data is not kept" in told
+    assert '+  "draft": "Better."' in told
     assert {event["version"] for event in row["events"]} == {3, 4}
     assert "has no version 99" in busy.error("diff", "a", "1", "99", code=2)
     busy.quire("diff", "a", "-1", code=2)
@@ -155,10 +154,9 @@ def test_diff_of_what_the_present_step_changed(project: Project) -> None:
     project.quire("start", "counts", "total:=1", "--id", "s")
     project.quire("worker", "step.py", "--until-idle")
 
-    assert project.json("diff", "s")[0]["data_since_entry"] == {
-        "total": {"before": 1, "after": 7},
-        "gone": {"before": None, "after": 1},
-    }
+    [told] = project.json("diff", "s")
+    assert told["changes"] == {"total": [1, 7], "gone": [None, 1]}
+    assert told["came"] == ["gone"] and told["unknown"] == [] and told["end"] == ""
     assert '+  "total": 7' in project.quire("diff", "s").stdout
 
 

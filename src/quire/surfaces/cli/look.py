@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import Any
 
 import click
 
 from quire.clock import iso
 from quire.errors import InputError
+from quire.machine.difference import differing, pairs
+from quire.machine.versions import versions
 from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.record import Record, Status
@@ -153,64 +154,51 @@ def why(session: Session, record_id: str) -> None:
 @click.argument("first", type=click.IntRange(0), required=False)
 @click.argument("second", type=click.IntRange(0), required=False)
 def diff(session: Session, record_id: str, first: int | None, second: int | None) -> None:
-    """Show what changed between two versions of record ID; without them, what its present step has changed.
+    """Show what changed between two versions of record ID; by default between its start and now.
 
-    The log tells each change; the ledger keeps the data as it is now and as it was when the present step began, so only
-    these two are compared field by field.
+    The log tells what happened and what it changed; from it the data are known as they were at any version, as far back
+    as its lines hold whole changes. Beyond that the oldest that is known is compared, and it says so.
     """
 
     async def work(client: Client) -> None:
         record = await client.get(record_id)
-        low, high = (first or 0, second if second is not None else record.version)
-        if low > high:
-            low, high = high, low
+        low, high = sorted((1 if first is None else first, record.version if second is None else second))
         if high > record.version:
             raise InputError(f"{record_id!r} has no version {high}: it is at version {record.version}")
-        events = [e for e in await client.events(record_id, limit=1_000_000) if low < e.version <= high]
-        changes = _data_changes(record)
+        log = await client.events(record_id, limit=1_000_000)
+        events = [event for event in log if low < event.version <= high]
+        found = versions(record, reversed(log))
+        now = found.at(high)
+        was = found.at(low) or (found.found[-1] if now is not None else None)
+        end = "" if found.at(low) is not None else found.end
+        unknown = was.data.unknown | now.data.unknown if was is not None and now is not None else frozenset[str]()
+        before, after = (
+            {name: value for name, value in one.data.fields.items() if name not in unknown} if one is not None else {}
+            for one in (was, now)
+        )
         if session.json:
-            session.out.emit(
-                {
-                    "record_id": record_id,
-                    "from": low,
-                    "to": high,
-                    "events": [telling.event_json(event) for event in events],
-                    "data_since_entry": changes,
-                    "compared": "data as at entry of the present step with data as it is now",
-                }
-            )
+            told = {"record_id": record_id, "from": low, "to": high}
+            told |= {"events": [telling.event_json(event) for event in events]}
+            told |= {"changes": {}, "came": [], "went": [], **pairs(before, after, differing(before, after))}
+            session.out.emit(told | {"unknown": sorted(unknown), "end": end})
             return
         out = session.out
         out.say(f"{record_id}: version {low} to {high}, by the log", bold=True)
         for event in events:
-            told = parse(event.body)
             out.say(f"  v{event.version:<4} {iso(event.at)[:19].replace('T', ' ')}Z  {telling.line(event)}")
-            for name, value in (told.get("edits") or {}).items():
-                out.say(f"         {name} = {json.dumps(value, ensure_ascii=False)}", colour="green")
         if not events:
             out.say("  nothing")
         out.say()
-        if record.entry is None:
-            out.say(
-                f"data: unchanged since the step {record.step or '(ended)'} began; older data is not kept", dim=True
-            )
-            return
-        out.say(f"data: since the step {record.step} began", bold=True)
-        before = json.dumps(parse(record.entry), indent=2, ensure_ascii=False, sort_keys=True).splitlines()
-        after = json.dumps(parse(record.data), indent=2, ensure_ascii=False, sort_keys=True).splitlines()
-        for text in difflib.unified_diff(before, after, "as the step began", "now", lineterm="", n=1):
-            out.say(text, colour={"+": "green", "-": "red"}.get(text[:1]))
+        if was is not None and now is not None:
+            out.say(f"data: version {max(low, was.version)} and version {high}", bold=True)
+            texts = [json.dumps(side, indent=2, ensure_ascii=False, sort_keys=True) for side in (before, after)]
+            older, newer = (text.splitlines() for text in texts)
+            lines = list(difflib.unified_diff(older, newer, "before", "after", lineterm="", n=1))
+            for text in lines or ["nothing differs"]:
+                out.say(text, colour={"+": "green", "-": "red"}.get(text[:1]))
+        for name in sorted(unknown):
+            out.say(f"{name}: not known at both versions; it was too long for a line of the log", dim=True)
+        if end:
+            out.say(end, dim=True)
 
     session.with_client(work)
-
-
-def _data_changes(record: Record) -> dict[str, Any]:
-    if record.entry is None:
-        return {}
-    before, after = parse(record.entry), parse(record.data)
-    names = [*before, *(name for name in after if name not in before)]
-    return {
-        name: {"before": before.get(name), "after": after.get(name)}
-        for name in names
-        if before.get(name) != after.get(name) or (name in before) != (name in after)
-    }

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.surfaces.server.conftest import Site
+
+#: Counts are up to five seconds old, and more on a machine that has other things to do.
+expect.set_options(timeout=20_000)
 
 #: Screenshots are kept here, to be looked at.
 SHOTS = Path(__file__).parents[3] / "test-results" / "dashboard"

@@ -274,7 +274,7 @@ def worker(
             session.out.say(f"worker ended; it settled {settled} times")
 
     with process.giving_way():
-        session.run(work())
+        process.run(work())
     return Exit.OK
 
 
@@ -350,7 +350,7 @@ def up(
             finally:
                 await _ended(serving)
 
-    session.run(work())
+    process.run(work())
     return Exit.OK
 
 
@@ -442,7 +442,7 @@ def serve(session: Session, files: Sequence[str], host: str, port: int, budget: 
                 await until_ended(serving)
 
     start_logging(session)
-    session.run(work())
+    process.run(work())
     return Exit.OK
 
 

@@ -1,17 +1,21 @@
-"""What is particular to the ledger in SQLite: leases are counted on a clock that nobody can set."""
+"""What is particular to the ledger in SQLite: its clock, its looks, and who waits for whom."""
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.sqlite import GLANCE_SECONDS, SqliteLedger
+from quire.machine.outcome import Saved
+from quire.model.change import Claim
 from quire.model.record import Status
 from quire.testing import ToldClock
-from quire.testing.conformance import beat, claim, order, run, slot, start_all, the
+from quire.testing.conformance import applied, beat, claim, order, run, settle, slot, start_all, the
 
 
 class Wall:
@@ -111,3 +115,37 @@ async def test_no_look_and_no_claim_reads_records_that_have_ended(tmp_path: Path
     await ledger.close()
     assert any("USING INDEX records_open" in detail for detail in plans)
     assert [plans[detail] for detail in plans if detail == "SCAN records"] == []
+
+
+async def test_a_claim_that_finds_nothing_waits_for_no_writer(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    await ledger.open()
+    await start_all(ledger, ["a"])
+    [taken] = (await claim(ledger, slot(), worker="w")).records
+
+    with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        nothing = await asyncio.wait_for(ledger.claim(Claim("c2", "w", (slot(),), 1)), 5)
+        writer.execute("COMMIT")
+
+    assert taken.record_id == "a" and nothing.records == () and nothing.epoch == 1
+    await ledger.close()
+
+
+async def test_what_this_process_writes_wakes_no_worker_and_what_another_writes_does(tmp_path: Path) -> None:
+    ledger, other = SqliteLedger(tmp_path / "ledger.db"), SqliteLedger(tmp_path / "ledger.db")
+    await ledger.open()
+    await other.open()
+    await start_all(ledger, ["a"])
+    [row] = (await claim(ledger, slot(), worker="w")).records
+    await asyncio.wait_for(ledger.wait_for_work(60), 10)  # the opening of the other
+
+    waiting = asyncio.ensure_future(ledger.wait_for_work(60))
+    for _ in range(3):
+        row = applied(await settle(ledger, row, Saved("{}")))
+        done, _ = await asyncio.wait({waiting}, timeout=3 * GLANCE_SECONDS)
+        assert not done
+    await start_all(other, ["b"])
+    await asyncio.wait_for(waiting, 10)
+    for one in (ledger, other):
+        await one.close()

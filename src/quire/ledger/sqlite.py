@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from quire.clock import SYSTEM, Clock, boot_id
 from quire.errors import LedgerError, LedgerUnavailable, WorkerClosed
@@ -79,6 +79,13 @@ class _Images:
         self.kept: dict[str, Record] = {}
         self.doubtful = False
         self._version = -1
+        self._seen = -1
+
+    def others_wrote(self, db: sqlite3.Connection) -> bool:
+        """Another connection has written since this was asked the last time."""
+        (version,) = db.execute("PRAGMA data_version").fetchone()
+        seen, self._seen = self._seen, version
+        return bool(seen != version)
 
     def check(self, db: sqlite3.Connection) -> None:
         """Forget what another connection may have changed; asked within the transaction."""
@@ -112,7 +119,6 @@ class SqliteLedger(Ledger):
         self._looks: Looks[View] = Looks(self._connected, View, partial(self._in, "read"))
         self._images = {name: _Images() for name in self._threads}
         self._work = asyncio.Event()
-        self._seen_version = -1
         self._boot_id = boot_id()
 
     # -- connections -------------------------------------------------------------------------------------------
@@ -206,23 +212,28 @@ class SqliteLedger(Ledger):
 
     async def _decided(self, decide: Callable[[Draft, View], T], thread: str = "write") -> T:
         """One transaction: look, decide, write, commit."""
+        return await self._written(lambda db: self._transacted(db, decide, thread), thread)
 
-        def work(db: sqlite3.Connection) -> tuple[T, bool]:
-            images = self._images[thread]
-            with _transaction(db, self._gate, in_line=thread == "write"):
-                images.check(db)
-                view = View(db, images.kept)
-                draft = Draft(view, self.clock.now())
-                answer = decide(draft, view)
-                write(db, view, draft, self.traits.inline_bytes)
-                images.doubtful = True  # until the commit has landed
-            images.keep(draft.records.values())
-            return answer, draft.woke
-
+    async def _written(self, work: Callable[[sqlite3.Connection], tuple[T, bool]], thread: str = "write") -> T:
         answer, woke = await self._in(thread, work)
         if woke:
             self._work.set()
         return answer
+
+    def _transacted(
+        self, db: sqlite3.Connection, decide: Callable[[Draft, View], T], thread: str = "write"
+    ) -> tuple[T, bool]:
+        """What was decided, and whether it made something due."""
+        images = self._images[thread]
+        with _transaction(db, self._gate, in_line=thread == "write"):
+            images.check(db)
+            view = View(db, images.kept)
+            draft = Draft(view, self.clock.now())
+            answer = decide(draft, view)
+            write(db, view, draft, self.traits.inline_bytes)
+            images.doubtful = True  # until the commit has landed
+        images.keep(draft.records.values())
+        return answer, draft.woke
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
         def decide(draft: Draft, view: View) -> list[Verdict]:
@@ -237,7 +248,8 @@ class SqliteLedger(Ledger):
     async def claim(self, claim: Claim) -> Claimed:
         self._work.clear()
 
-        def decide(draft: Draft, view: View) -> Claimed:
+        def decide(draft: Draft, view: View, looks: bool = False) -> Claimed | None:
+            """None: there is something to take, and this only looks."""
             if claim.again and (taken_before := claimed_by(claim, view.held_by(claim.worker))):
                 return Claimed(tuple(taken_before), draft.now)
             taken: list[Record] = []
@@ -249,8 +261,11 @@ class SqliteLedger(Ledger):
                     f"SELECT {RECORD} FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
                     "AND due_at <= ? AND epoch >= ? ORDER BY rank LIMIT ?"
                 )
-                args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), room + 1)
+                most = 1 if looks else room + 1
+                args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), most)
                 found = view.db.execute(sql, args).fetchall()
+                if looks and found and room > 0:
+                    return None
                 due = [view.read(row) for row in found]
                 taken += draft.claim(claim, slot, due[:room])
                 left += [record.priority for record in due[room:]]
@@ -264,7 +279,14 @@ class SqliteLedger(Ledger):
                         next_due = moment[0]
             return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
-        return await self._decided(decide)
+        def work(db: sqlite3.Connection) -> tuple[Claimed | None, bool]:
+            # Most claims find nothing, and stand in no line for that.
+            with _snapshot(db):
+                view = View(db)
+                found = decide(Draft(view, self.clock.now()), view, looks=True)
+            return self._transacted(db, decide) if found is None else (found, False)
+
+        return cast(Claimed, await self._written(work))
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
         return await self._decided(lambda draft, _: [draft.send(sent) for sent in sends])
@@ -543,8 +565,6 @@ class SqliteLedger(Ledger):
         """Woken at once by this process; a write of another process is noticed within ``GLANCE_SECONDS``."""
         deadline = self.clock.now() + timeout
         while not self._work.is_set() and (left := deadline - self.clock.now()) > 0:
-            if await self._read(self._written_elsewhere):
-                return
             waiter = asyncio.ensure_future(self._work.wait())
             timer = asyncio.ensure_future(self.clock.sleep(min(left, GLANCE_SECONDS)))
             try:
@@ -552,12 +572,9 @@ class SqliteLedger(Ledger):
             finally:
                 waiter.cancel()
                 timer.cancel()
-
-    def _written_elsewhere(self, view: View) -> bool:
-        (version,) = view.db.execute("PRAGMA data_version").fetchone()
-        changed = self._seen_version not in (-1, version)
-        self._seen_version = version
-        return changed
+            # Asked of the connection that writes: what this process commits is no news to it.
+            if not self._work.is_set() and await self._in("write", self._images["write"].others_wrote):
+                return
 
 
 def _fields(type_: type[Any]) -> tuple[str, ...]:
@@ -595,6 +612,16 @@ def _transaction(db: sqlite3.Connection, gate: Gate, *, in_line: bool = True) ->
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+@contextmanager
+def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """What is read within is of one moment."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
 
 
 @contextmanager

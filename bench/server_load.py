@@ -30,7 +30,7 @@ from callers import STANDING, Callers, Told
 from pauses import untouched, watched
 
 from quire import Run, Workflow
-from quire.runtime.process import giving_way
+from quire.runtime import process
 from quire.surfaces.client import Client
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -94,8 +94,8 @@ def work(url: str, done: Any, takes: float) -> None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
             await worker.run()
 
-    with giving_way():
-        asyncio.run(main())
+    with process.giving_way():
+        process.run(main())
 
 
 def serve_it(url: str, port: Any) -> None:
@@ -111,7 +111,7 @@ def serve_it(url: str, port: Any) -> None:
             port.value = await started
             await asyncio.gather(serving, return_exceptions=True)
 
-    asyncio.run(main())
+    process.run(main())
 
 
 def call(port: int, rate: float, length: float, streams: int, told: Any) -> None:
@@ -120,7 +120,8 @@ def call(port: int, rate: float, length: float, streams: int, told: Any) -> None
 
 
 @contextmanager
-def process(target: Any, *args: Any) -> Iterator[Any]:
+def beside(target: Any, *args: Any) -> Iterator[Any]:
+    """A process of its own."""
     made = SPAWN.Process(target=target, args=args)
     made.start()
     try:
@@ -180,8 +181,8 @@ def measure(
     done = [SPAWN.Value("q", 0, lock=False) for _ in range(workers)]
     quiet = max(2.0, seconds / 8)
     with ExitStack() as running:
-        server = running.enter_context(process(serve_it, url, port))
-        held = [running.enter_context(process(work, url, one, takes)) for one in done]
+        server = running.enter_context(beside(serve_it, url, port))
+        held = [running.enter_context(beside(work, url, one, takes)) for one in done]
         # The standing records come to their waits first; then the workers only go round.
         while port.value == 0 or (workers and total(done) < STANDING + 2 * ROUNDS):
             time.sleep(0.05)
@@ -191,7 +192,7 @@ def measure(
         passed, stolen = machine_time()
         steps, begun = total(done), time.monotonic()
         with watched(SPAWN) as pauses:
-            running.enter_context(process(call, port.value, rate, seconds, streams, told))
+            running.enter_context(beside(call, port.value, rate, seconds, streams, told))
             answer: Told = told.get(timeout=seconds + 90)
         took = time.monotonic() - begun
         during = (total(done) - steps) / took

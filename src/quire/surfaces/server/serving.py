@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quire.errors import InputError, QuireError
+from quire.runtime import process
 from quire.surfaces.client import Client
 from quire.surfaces.config import Config
 from quire.surfaces.server import api, chat, measuring, oidc, tokens, ways_in
@@ -270,7 +271,8 @@ async def serve(
             await client.clock.sleep(0.01)
         if started is not None and not started.done():
             started.set_result(listening.getsockname()[1])
-        await asyncio.shield(running)
+        with process.tidying_rarely():
+            await asyncio.shield(running)
     finally:
         server.should_exit = True
         await made.state.feed.close()

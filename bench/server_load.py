@@ -38,6 +38,8 @@ SPAWN = multiprocessing.get_context("spawn")
 ROUNDS = 200
 #: How long a step takes in the two kinds of runs: it waits for something, or the workers run flat out.
 KINDS = {"steps of 0.2 s": 0.2, "steps that take no time": 0.0}
+#: A server that has just begun opens its connections and makes its plans; that is not counted.
+WARM_UP_SECONDS = 5.0
 #: With more of the processors' time stolen a run says little: it is repeated, so often at the most.
 DISTURBED = 0.03
 TRIES = 3
@@ -186,6 +188,9 @@ def measure(
         # The standing records come to their waits first; then the workers only go round.
         while port.value == 0 or (workers and total(done) < STANDING + 2 * ROUNDS):
             time.sleep(0.05)
+        with beside(call, port.value, rate, WARM_UP_SECONDS, streams, told) as warming:
+            told.get(timeout=WARM_UP_SECONDS + 90)
+            warming.join(20)  # one that is ended while it still holds the queue would keep it
         before = pace(done, quiet)
         processes = [server, *held]
         used = [cpu_seconds(one.pid) for one in processes]

@@ -34,9 +34,9 @@ _LINKED = frozenset({Kind.ONCE, Kind.UNDO, Kind.MAP, Kind.EACH})
 _FREE = (None, None, None)
 
 
-def guarded(update: str) -> str:
+def guarded(update: str, count: str) -> str:
     """The update, which undoes everything unless it finds as many rows as it was given."""
-    return f"WITH moved AS ({update} RETURNING 1) SELECT 1 / (count(*) = cardinality($1::text[]))::int FROM moved"
+    return f"WITH moved AS ({update} RETURNING 1) SELECT 1 / (count(*) = {count})::int FROM moved"
 
 
 class Known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from quire.ledger import rows
 from quire.ledger.blobs import spilled
@@ -32,22 +32,33 @@ _QUEUED = ("queue", "rank")
 _LONG = frozenset(Record._fields[place] for place in rows.LONG[Record])
 
 
-def _unnest(types: dict[str, str]) -> str:
-    return f"unnest({', '.join(f'${place}::{sql}[]' for place, sql in enumerate(types.values(), 1))})"
+class _Statement(NamedTuple):
+    """A statement over many rows, an array for each column; and over one row, which costs less by itself."""
+
+    many: str
+    one: str
 
 
-def _insert(table: str, types: dict[str, str], conflict: str = "") -> str:
+def _given(types: dict[str, str]) -> _Statement:
+    """The rows that a statement is given, as a table."""
+    places = list(enumerate(types.values(), 1))
+    many = f"unnest({', '.join(f'${place}::{sql}[]' for place, sql in places)})"
+    return _Statement(many, f"(VALUES ({', '.join(f'${place}::{sql}' for place, sql in places)}))")
+
+
+def _insert(table: str, types: dict[str, str], conflict: str = "") -> _Statement:
     names = ", ".join(map(rows.quoted, types))
-    return f"INSERT INTO {table} ({names}) SELECT * FROM {_unnest(types)} {conflict}"
+    many, one = (f"INSERT INTO {table} ({names}) SELECT * FROM {table_} AS new {conflict}" for table_ in _given(types))
+    return _Statement(many, one)
 
 
-def _upsert(type_: Any, types: dict[str, str]) -> str:
+def _upsert(type_: Any, types: dict[str, str]) -> _Statement:
     table, keys = rows.TABLES[type_]
     updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in types if n not in keys)
     return _insert(table, types, f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates}")
 
 
-_PUT: dict[Any, str] = {
+_PUT: dict[Any, _Statement] = {
     type_: _upsert(type_, _types(type_)) for type_ in (Receipt, Signal, Fanin, Worker, Control, Bucket, Setting, Event)
 }
 _RESTORE_RECORDS = _upsert(Record, _STORED)
@@ -59,14 +70,18 @@ _ADD_BLOBS = _insert("blobs", {"hash": "text", "text": "text"}, "ON CONFLICT DO 
 
 
 @cache
-def _update(names: tuple[str, ...], guess: bool) -> str:
+def _update(names: tuple[str, ...], guess: bool) -> _Statement:
     types = {"record_id": "text"} | {name: _STORED[name] for name in names} | (WAS if guess else {})
     sets = ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
     columns = ", ".join(map(rows.quoted, types))
-    update = (
-        f"UPDATE records SET {sets} FROM {_unnest(types)} AS new ({columns}) WHERE records.record_id = new.record_id"
+    many, one = (
+        f"UPDATE records SET {sets} FROM {table} AS new ({columns}) WHERE records.record_id = new.record_id"
+        for table in _given(types)
     )
-    return guarded(f"{update} AND {UNCHANGED}") if guess else update
+    if not guess:
+        return _Statement(many, one)
+    counts = ("cardinality($1::text[])", "1")
+    return _Statement(*(guarded(f"{sql} AND {UNCHANGED}", n) for sql, n in zip((many, one), counts, strict=True)))
 
 
 def _id_of(pair: tuple[Record, Record]) -> str:
@@ -95,7 +110,7 @@ class _Rows:
 
     def _add(
         self,
-        sql: str,
+        statement: _Statement,
         type_: type[Any],
         types: dict[str, str],
         changed: Sequence[Any],
@@ -108,7 +123,13 @@ class _Rows:
             name = type_._fields[place]
             columns[name] = self._shortened(columns[name], None)
         columns |= more or {}
-        self.wire.send(sql, *(array(sql_type, columns[name]) for name, sql_type in types.items()))
+        self._send(statement, [(sql_type, columns[name]) for name, sql_type in types.items()])
+
+    def _send(self, statement: _Statement, columns: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        if len(columns[0][1]) == 1:
+            self.wire.send(statement.one, *[values[0] for _, values in columns])
+        else:
+            self.wire.send(statement.many, *[array(sql_type, values) for sql_type, values in columns])
 
     def _shortened(self, column: Sequence[str | None], before: Sequence[str | None] | None) -> Sequence[str | None]:
         """The column with its long values put aside as blobs; what the row had before is in the ledger already."""
@@ -127,7 +148,7 @@ class _Rows:
         if self._blobs:
             hashes = sorted(self._blobs)
             texts = [self._blobs[hash_] for hash_ in hashes]
-            self.wire.send(_ADD_BLOBS, array("text", hashes), array("text", texts))
+            self._send(_ADD_BLOBS, [("text", hashes), ("text", texts)])
 
 
 class Restorer(_Rows):
@@ -207,16 +228,15 @@ class Writer(_Rows):
         if "status" in names or not CLAIMABLE.isdisjoint(after["status"]):
             names += _QUEUED
             after |= _queued([row for _, row in pairs])
-        arrays = [array("text", after["record_id"])]
+        columns: list[tuple[str, Sequence[Any]]] = [("text", after["record_id"])]
         for name in names:
             column = after[name]
             if name in _LONG:
                 column = self._shortened(column, before[name])
-            arrays.append(array(_STORED[name], column))
+            columns.append((_STORED[name], column))
         if self.guess:
-            was = (before["version"], before["log_hash"], before["facts"])
-            arrays += map(array, WAS.values(), was)
-        self.wire.send(_update(tuple(names), self.guess), *arrays)
+            columns += zip(WAS.values(), (before["version"], before["log_hash"], before["facts"]), strict=True)
+        self._send(_update(tuple(names), self.guess), columns)
 
     def _add_or_put(self, type_: Any, changed: dict[str, Any], new: set[str]) -> None:
         """Rows that were not there are inserted and nothing else, so that one made elsewhere meanwhile is not lost."""

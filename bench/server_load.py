@@ -2,10 +2,11 @@
 
     .venv/bin/python bench/server_load.py [--seconds 60] [--rate 200] [--workers 4] [--ledger sqlite|postgres|URL] ...
 
-Four runs of a minute, under six minutes in all (more if the machine is disturbed): SQLite and PostgreSQL, with steps
-of 0.2 s and with steps that take no time. Workers, server and callers are processes of their own; PostgreSQL flushes
-every commit. Requests leave on a fixed timetable, whatever the answers do, and are timed from the moment at which they
-were due, so a server that stalls cannot hide it. The workers' speed (steps a second) is taken before, during and after.
+Four runs of a minute, each after a few seconds that are not counted, seven minutes in all (more if the machine is
+disturbed): SQLite and PostgreSQL, with steps of 0.2 s and with steps that take no time. Workers, server and callers are
+processes of their own; PostgreSQL flushes every commit. Requests leave on a fixed timetable, whatever the answers do,
+and are timed from the moment at which they were due, so a server that stalls cannot hide it. The workers' speed, in
+steps a second, is taken before, during and after.
 *Stolen* is the processors' time that the machine's host gave to other machines; *without pauses* is of the requests
 that no such moment touched (``pauses``). What is printed is the table of docs/server.md; ``--json`` prints all figures.
 """

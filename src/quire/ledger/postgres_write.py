@@ -1,4 +1,4 @@
-"""Writes what a ``Draft`` decided into PostgreSQL: few statements, each with one array for each column."""
+"""Writes what a ``Draft`` decided into PostgreSQL: few statements, each of many rows, or of one."""
 
 from __future__ import annotations
 
@@ -39,17 +39,19 @@ class _Statement(NamedTuple):
     one: str
 
 
-def _given(types: dict[str, str]) -> _Statement:
-    """The rows that a statement is given, as a table."""
+def _given(types: dict[str, str]) -> tuple[str, str]:
+    """What a statement is given, as a table: many rows, and one."""
     places = list(enumerate(types.values(), 1))
-    many = f"unnest({', '.join(f'${place}::{sql}[]' for place, sql in places)})"
-    return _Statement(many, f"(VALUES ({', '.join(f'${place}::{sql}' for place, sql in places)}))")
+    many = ", ".join(f"${place}::{sql}[]" for place, sql in places)
+    one = ", ".join(f"${place}::{sql}" for place, sql in places)
+    return f"unnest({many})", f"(VALUES ({one}))"
 
 
 def _insert(table: str, types: dict[str, str], conflict: str = "") -> _Statement:
     names = ", ".join(map(rows.quoted, types))
-    many, one = (f"INSERT INTO {table} ({names}) SELECT * FROM {table_} AS new {conflict}" for table_ in _given(types))
-    return _Statement(many, one)
+    return _Statement(
+        *[f"INSERT INTO {table} ({names}) SELECT * FROM {new} AS new {conflict}" for new in _given(types)]
+    )
 
 
 def _upsert(type_: Any, types: dict[str, str]) -> _Statement:
@@ -75,13 +77,14 @@ def _update(names: tuple[str, ...], guess: bool) -> _Statement:
     sets = ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
     columns = ", ".join(map(rows.quoted, types))
     many, one = (
-        f"UPDATE records SET {sets} FROM {table} AS new ({columns}) WHERE records.record_id = new.record_id"
-        for table in _given(types)
+        f"UPDATE records SET {sets} FROM {new} AS new ({columns}) WHERE records.record_id = new.record_id"
+        for new in _given(types)
     )
     if not guess:
         return _Statement(many, one)
-    counts = ("cardinality($1::text[])", "1")
-    return _Statement(*(guarded(f"{sql} AND {UNCHANGED}", n) for sql, n in zip((many, one), counts, strict=True)))
+    return _Statement(
+        guarded(f"{many} AND {UNCHANGED}", "cardinality($1::text[])"), guarded(f"{one} AND {UNCHANGED}", "1")
+    )
 
 
 def _id_of(pair: tuple[Record, Record]) -> str:

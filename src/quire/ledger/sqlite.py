@@ -31,7 +31,7 @@ from quire.ledger.rules import GRACE, Draft, as_seen
 from quire.ledger.rules_claim import claimed_by
 from quire.ledger.sqlite_gate import Gate
 from quire.ledger.sqlite_looks import Looks
-from quire.ledger.sqlite_view import RECEIPT, RECORD, View
+from quire.ledger.sqlite_view import RECEIPT, RECORD, View, snapshot
 from quire.ledger.sqlite_write import write
 from quire.model.change import (
     Beaten,
@@ -281,7 +281,7 @@ class SqliteLedger(Ledger):
 
         def work(db: sqlite3.Connection) -> tuple[Claimed | None, bool]:
             # Most claims find nothing, and stand in no line for that.
-            with _snapshot(db):
+            with snapshot(db):
                 view = View(db)
                 found = decide(Draft(view, self.clock.now()), view, looks=True)
             return self._transacted(db, decide) if found is None else (found, False)
@@ -612,16 +612,6 @@ def _transaction(db: sqlite3.Connection, gate: Gate, *, in_line: bool = True) ->
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-
-
-@contextmanager
-def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """What is read within is of one moment."""
-    db.execute("BEGIN")
-    try:
-        yield
-    finally:
-        db.execute("COMMIT")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar, cast
 
 from quire.errors import LedgerError
+from quire.ledger.sqlite_view import snapshot
 
 V = TypeVar("V")
 T = TypeVar("T")
@@ -68,14 +69,12 @@ class Looks(Generic[V]):
         return cast(T, await self._aside(lambda db: self._answered(db, look)))
 
     def _answered(self, db: sqlite3.Connection, look: Callable[[V], T]) -> T:
-        """All of it from one snapshot."""
-        db.execute("BEGIN")
-        try:
-            return look(self._view(db))
-        finally:
-            if db is self._db:
-                self._end = math.inf
-            db.execute("COMMIT")
+        with snapshot(db):
+            try:
+                return look(self._view(db))
+            finally:
+                if db is self._db:
+                    self._end = math.inf
 
     def _too_long(self) -> bool:
         return time.thread_time() > self._end

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from quire.ledger import rows
@@ -14,6 +15,16 @@ from quire.model.side import Bucket, Control, Fanin, Signal, Worker
 
 RECORD = rows.columns(Record)
 RECEIPT = rows.columns(Receipt)
+
+
+@contextmanager
+def snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """What is read within is of one moment."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
 
 
 class View:

@@ -1,4 +1,4 @@
-"""This process as others see it: who it is, whether another one is known to be dead, and who goes first."""
+"""This process as others see it: who it is, whether another one is known to be dead, who goes first; and its loop."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _RARE = (20_000, 10, 10)
 
 @contextmanager
 def tidying_rarely() -> Iterator[None]:
-    """Look for reference cycles less often, which is a tenth of a busy worker's time. A setting of one's own stays.
+    """Look for reference cycles less often, which is a tenth of a busy worker's time. Settings of one's own stay.
 
     What is there already, all imported modules above all, is left out: passing over it takes a server 70 ms, in which
     nobody gets an answer.
@@ -92,10 +92,13 @@ def tidying_rarely() -> Iterator[None]:
     usual = gc.get_threshold() == _USUAL
     if usual:
         gc.set_threshold(*_RARE)
+    leaves_out = usual and not gc.get_freeze_count()
+    if leaves_out:
         gc.freeze()
     try:
         yield
     finally:
         if usual:
             gc.set_threshold(*_USUAL)
+        if leaves_out:
             gc.unfreeze()

@@ -196,8 +196,6 @@ def standing_json(standing: Standing) -> dict[str, Any]:
 # -- the log ---------------------------------------------------------------------------------------------------
 
 _HIDDEN = frozenset({"key", "id"})
-
-
 #: How a line tells what it changed of the data.
 _CHANGES = frozenset({"changes", "came", "went", "changed"})
 #: So many fields are named in words.

@@ -48,7 +48,9 @@ def test_a_person_sees_the_sheet_types_in_it_and_sees_others_type(book: Book, pa
     page.get_by_role("button", name="other").click()
     box = page.locator('td[data-at="0,0"] input[type=checkbox]')
     box.wait_for()
-    box.click()
+    # The browser ticks the box at once; the sheet knows when the page has been answered.
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        box.click()
     page.locator('td[data-at="0,0"] input:checked').wait_for()
     assert book.values("other!A1", valueRenderOption="UNFORMATTED_VALUE") == [[True]]
     assert problems == []

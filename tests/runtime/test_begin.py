@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from quire import Run, Status, Workflow, workflow
+from quire.clock import SYSTEM
 from quire.ledger.base import Ledger
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.sqlite import SqliteLedger
+from quire.model.change import Claim, Claimed
 from quire.surfaces.client import Client
 from quire.testing import LossyLedger
 from quire.testing.faults import Fault
@@ -103,6 +106,7 @@ async def test_the_same_start_again_runs_once(ledger: Ledger) -> None:
 
 
 async def test_a_full_worker_takes_no_more(ledger: Ledger) -> None:
+    ledger.traits = replace(ledger.traits, poll_seconds=600.0)  # no look but those that it is told to make
     async with working(ledger, concurrency=1) as client:
         first = await client.start(slow, {}, id="a")
         second = await client.start(slow, {}, id="b")
@@ -110,6 +114,26 @@ async def test_a_full_worker_takes_no_more(ledger: Ledger) -> None:
         assert [(await handle.record()).status for handle in (first, second)] == [Status.RUNNING, Status.PENDING]
         gate.go.set()
         assert await second.result(timeout="20s") == "done"
+
+
+async def test_a_run_that_ends_asks_for_no_more_where_nothing_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = MemoryLedger()
+    claim, claims = ledger.claim, 0
+
+    async def counted(asked: Claim) -> Claimed:
+        nonlocal claims
+        claims += 1
+        return await claim(asked)
+
+    monkeypatch.setattr(ledger, "claim", counted)
+    async with working(ledger) as client:
+        before = claims
+        handle = await client.start(quick, {}, id="r")
+        assert await handle.result(timeout="20s") == "done"
+        for _ in range(20):
+            await SYSTEM.sleep(0)
+
+        assert claims == before
 
 
 async def test_a_cap_holds_for_what_begins_at_once(ledger: Ledger) -> None:

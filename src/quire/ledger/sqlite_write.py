@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
-from operator import itemgetter
+from operator import itemgetter, ne
 from typing import Any
 
 from quire.ledger import rows
@@ -41,9 +41,14 @@ def _add_events(count: int) -> str:
     return f"INSERT INTO events ({', '.join(names)}) VALUES {_marks(len(names), count)}"
 
 
-_FAMILY_OF = [itemgetter(*map(Record._fields.index, family)) for family in rows.FAMILIES]
 #: Which families of a record changed.
 _Families = tuple[bool, ...]
+
+
+@cache
+def _families_of(fields: tuple[bool, ...]) -> _Families:
+    """Of the fields that changed, the families."""
+    return tuple(any(fields[Record._fields.index(name)] for name in family) for family in rows.FAMILIES)
 
 
 def _names_of(families: _Families) -> list[str]:
@@ -112,7 +117,7 @@ def _write_records(db: sqlite3.Connection, view: View, draft: Draft, limit: int,
         if before is None:
             new.append((*row, record.rank))
         else:
-            families = tuple([family(before) != family(record) for family in _FAMILY_OF])
+            families = _families_of(tuple(map(ne, before, record)))
             known.setdefault(families, []).append((*_values_of(families)(row), record.rank, record_id))
     _write_many(db, partial(_put, Record), new)
     for families, values in known.items():

@@ -85,8 +85,9 @@ class Worker:
         self._moved: Moved | None = None
         self._left_priority: int | None = None
         self._epoch = 0
-        #: The last claim found nothing that was left.
+        #: The last claim left nothing that is due. What becomes due after it, the ledger tells.
         self._idle = False
+        self._until_idle = False
         self._new_incarnation()
 
     # -- host.Host ---------------------------------------------------------------------------------------------
@@ -230,8 +231,9 @@ class Worker:
         await self._patiently(self.look_after)
         keepers = [asyncio.ensure_future(work) for work in (self._beating(), self._minding(), self._housekeeping())]
         try:
+            self._until_idle = until_idle
             with process.tidying_rarely():
-                await self._dispatch(until_idle)
+                await self._dispatch()
         except Moved as error:
             self._leave(error)
         finally:
@@ -292,7 +294,7 @@ class Worker:
                 await self.clock.sleep(pause)
                 pause *= 2
 
-    async def _dispatch(self, until_idle: bool) -> None:
+    async def _dispatch(self) -> None:
         slots = self.registry.slots()
         most = (self.concurrency + 1) // 2 if self.ledger.traits.side_by_side else self.concurrency
         turn = 0
@@ -303,7 +305,9 @@ class Worker:
             if self.committer.full:
                 free = 0
             claimed = None
-            if free > 0:
+            if free <= 0:
+                self._idle = False  # what is due now waits for the next run that ends
+            else:
                 self._nudge.clear()
                 turn += 1
                 shift = turn % max(1, len(slots))
@@ -318,7 +322,7 @@ class Worker:
                     continue
             # A run that ended while the claim was under way may have made something due that the claim did not see.
             quiet = not self._tasks and not self._nudge.is_set()
-            if claimed is not None and not claimed.records and quiet and until_idle:
+            if claimed is not None and not claimed.records and quiet and self._until_idle:
                 due = claimed.next_due_at
                 if due is None or due > self.now():
                     return
@@ -412,7 +416,8 @@ class Worker:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._nudge.set()
+        if self._until_idle or not self._idle:
+            self._nudge.set()
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             log.error("a run ended badly: %s", error, exc_info=error)
 

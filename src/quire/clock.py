@@ -10,7 +10,6 @@ import asyncio
 import itertools
 import os
 import re
-import secrets
 import time
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -99,7 +98,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 def new_id(prefix: str = "", *, length: int = 16) -> str:
     """A fresh random id: lower-case letters and digits without look-alikes, 5 bits a character."""
-    number = int.from_bytes(secrets.token_bytes((length * 5 + 7) // 8), "big")
+    number = int.from_bytes(os.urandom((length * 5 + 7) // 8), "big")
     letters = []
     for _ in range(length):
         letters.append(_ALPHABET[number & 31])

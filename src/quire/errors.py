@@ -6,7 +6,6 @@ a class says when it is raised, the rest what to do then: ``docs/errors.md`` is 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -121,6 +120,8 @@ class ResultMissing(QuireError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A closing clause for a message: the nearest known word, or the known words."""
     words = sorted(set(known))
+    import difflib
+
     near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {near[0]!r}?"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError
 from quire.ledger.base import Ledger
@@ -26,7 +24,7 @@ def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
         path = rest.removeprefix("///") if rest.startswith("///") else rest.removeprefix("//")
         if not path:
             raise LedgerError(f"{url!r} names no file; write it like 'sqlite:///ledger.db'")
-        return _sqlite(Path(path), clock)
+        return _sqlite(path, clock)
     if scheme in ("postgresql", "postgres"):
         from quire.ledger.postgres import PostgresLedger
 
@@ -38,10 +36,10 @@ def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
     if "://" in url:
         known = "memory:, sqlite:///path, postgresql://…, sheets://SPREADSHEET_ID"
         raise LedgerError(f"{url!r} is no ledger that Quire knows; it knows {known}")
-    return _sqlite(Path(url), clock)
+    return _sqlite(url, clock)
 
 
-def _sqlite(path: Path, clock: Clock) -> Ledger:
+def _sqlite(path: str, clock: Clock) -> Ledger:
     from quire.ledger.sqlite import SqliteLedger
 
     return SqliteLedger(path, clock)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from quire.errors import DefinitionError
 
@@ -27,19 +26,24 @@ class Cron:
         from cronsim import CronSim, CronSimError
 
         try:
-            zone = ZoneInfo(self.tz)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+            zone = self._zone()
+        except (KeyError, ValueError) as error:
             raise DefinitionError(f"{self.tz!r} is no time zone; write it like 'Europe/Berlin'") from error
         try:
             CronSim(self.spec, datetime(2026, 1, 1, tzinfo=zone))
         except CronSimError as error:
             raise DefinitionError(f"{self.spec!r} is no cron schedule ({error}); write it like '0 2 * * *'") from error
 
+    def _zone(self) -> tzinfo:
+        from zoneinfo import ZoneInfo
+
+        return ZoneInfo(self.tz)
+
     def between(self, start: float, end: float, most: int = 1000) -> list[float]:
         """The moments of the schedule after ``start`` up to ``end``; the newest ``most`` of them."""
         from cronsim import CronSim
 
-        zone = ZoneInfo(self.tz)
+        zone = self._zone()
         moments: list[float] = []
         for moment in CronSim(self.spec, datetime.fromtimestamp(start, UTC).astimezone(zone)):
             if moment.timestamp() > end:
@@ -52,7 +56,7 @@ class Cron:
     def next_after(self, moment: float) -> float:
         from cronsim import CronSim
 
-        zone = ZoneInfo(self.tz)
+        zone = self._zone()
         return next(CronSim(self.spec, datetime.fromtimestamp(moment, UTC).astimezone(zone))).timestamp()
 
     def told(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import Any
 
 from quire.errors import LedgerError, NotFound, did_you_mean
@@ -22,7 +22,7 @@ async def shared_keyring(ledger: Ledger) -> Keyring:
         kept = await ledger.setting(KEYRING)
         if kept is not None:
             return Keyring({name: bytes.fromhex(key) for name, key in parse(kept.value).items()})
-        await ledger.keep(Setting(KEYRING, dump({"k1": secrets.token_hex(32)}), 0))
+        await ledger.keep(Setting(KEYRING, dump({"k1": os.urandom(32).hex()}), 0))
     raise LedgerError("the ledger's keyring can be neither read nor made; is it being replaced all the time?")
 
 

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from quire.clock import Span, seconds
 from quire.errors import DefinitionError, ValueRefused
@@ -100,6 +99,8 @@ def signature(keyring: Keyring, *parts: str) -> str:
 
 
 def signal_url(hold: Hold, signal: str) -> str:
+    from urllib.parse import quote
+
     host = hold.host
     if not host.public_url:
         raise ValueRefused(

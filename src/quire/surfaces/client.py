@@ -10,7 +10,7 @@ record), and here starting, working, and orders to the whole ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from typing_extensions import TypeVar
@@ -26,11 +26,13 @@ from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
 from quire.runtime.definition import new_from
 from quire.runtime.schedule import starting
-from quire.runtime.worker import Worker as RunningWorker
 from quire.surfaces.client_acts import ClientActs
 from quire.surfaces.client_link import landed
 from quire.surfaces.handle import Handle
 from quire.surfaces.making import checked_id, new_of
+
+if TYPE_CHECKING:
+    from quire.runtime.worker import Worker as RunningWorker
 
 D = TypeVar("D", default=dict[str, Any])
 R = TypeVar("R", default=Any)
@@ -138,6 +140,8 @@ class Client(ClientActs):
 
     def worker(self, **options: Any) -> RunningWorker:
         """A worker for this client's workflows; ``await worker.run()`` runs it."""
+        from quire.runtime.worker import Worker as RunningWorker
+
         options.setdefault("public_url", self.public_url)
         worker = RunningWorker(
             self.ledger, self.registry, deps=self.deps, keyring=self._keys, clock=self.clock, **options

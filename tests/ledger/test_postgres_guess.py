@@ -6,14 +6,16 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from quire.errors import LedgerUnavailable
 from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_wire import Answer, Wire
+from quire.ledger.postgres_wire import Address, Answer, Clash, Wire
 from quire.machine.outcome import Done, Next
 from quire.model.change import Applied, Change, Conflict, Refused, Send, Verdict
 from quire.model.record import Record, Status
 from quire.testing.conformance import (
     applied,
     beat,
+    claim,
     commit,
     log,
     new_answer,
@@ -24,10 +26,11 @@ from quire.testing.conformance import (
     order,
     run,
     slot,
+    start_all,
     the,
 )
 from tests.ledger.conftest import EmptiedDatabase
-from tests.ledger.test_postgres import opened, raw
+from tests.ledger.test_postgres import Proxy, opened, raw
 
 Meanwhile = Callable[[PostgresLedger], Awaitable[object]]
 
@@ -38,9 +41,9 @@ def flushes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     flush = Wire.flush
 
-    async def counted(self: Wire) -> list[Answer]:
+    async def counted(self: Wire, *, commits: bool = False) -> list[Answer]:
         seen.append(1)
-        return await flush(self)
+        return await flush(self, commits=commits)
 
     monkeypatch.setattr(Wire, "flush", counted)
     return seen
@@ -200,3 +203,45 @@ async def test_a_row_that_was_changed_by_hand_is_not_written_over(postgres_url: 
         verdict = await commit(ledger, new_settle(record, Done("1", "{}"), 0.0))
 
         assert isinstance(verdict, Conflict)
+
+
+async def test_a_guess_whose_answer_was_lost_gets_its_first_verdict(postgres_url: str) -> None:
+    async with Proxy(postgres_url) as proxy, opened(proxy.url, 1) as [ledger]:
+        record = await run(ledger)
+        change = new_settle(record, Next("next", "{}"), 0.0)
+        applied(await commit(ledger, new_start("other", 0.0)))
+
+        proxy.lose_the_next_answer()
+        with pytest.raises(LedgerUnavailable, match="was lost"):
+            await ledger.commit([change])
+        [again] = await ledger.commit([change])
+
+        assert isinstance(again, Applied) and again.again
+        assert await log(ledger) == ["started", "claimed", "moved"]
+
+
+async def test_a_guess_that_is_given_up_after_some_rows_were_sent_leaves_none_of_them(postgres_url: str) -> None:
+    async with opened(postgres_url, 1) as [ledger]:
+        await start_all(ledger, [f"r{number}" for number in range(150)])
+        taken = (await claim(ledger, limit=200)).records
+        changes = [new_settle(row, Next("next", "{}"), 0.0) for row in taken]
+        changes[-1] = changes[-1]._replace(worker="another")
+
+        verdicts = await ledger.commit(changes)
+
+        assert [type(verdict) for verdict in verdicts] == [Applied] * 149 + [Refused]
+        assert not any(isinstance(verdict, Applied) and verdict.again for verdict in verdicts)
+
+
+async def test_an_error_of_the_commit_itself_is_told_and_the_connection_goes_on(postgres_url: str) -> None:
+    wire = await Address(postgres_url).connect({})
+    try:
+        await wire.ask("CREATE TABLE odd (n bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+        wire.send("INSERT INTO odd VALUES ($1::bigint), ($1::bigint)", 1)
+        with pytest.raises(Clash) as told:
+            await wire.flush(commits=True)
+
+        assert told.value.exists and wire.clean
+        assert await wire.ask("SELECT count(*) FROM odd") == [(0,)]
+    finally:
+        await wire.close()

@@ -241,8 +241,11 @@ class PostgresLedger(PostgresLooks):
     # -- locking and reading -----------------------------------------------------------------------------------
 
     def _begin(self, wire: Wire, want: Want) -> None:
-        """The first locks, in the order that all verbs keep."""
         wire.send("BEGIN")
+        self._lock(wire, want)
+
+    def _lock(self, wire: Wire, want: Want) -> None:
+        """The first locks, in the order that all verbs keep."""
         wire.send(_SHARED, self._control_key, self._events_key)
         names = {self._key("cap", workflow, step or "*") for workflow, step in want.caps}
         names |= {self._key("rate", name) for name in want.buckets}
@@ -313,7 +316,7 @@ class PostgresLedger(PostgresLooks):
         async def body(wire: Wire) -> list[Verdict]:
             draft = Draft(view, view.now)
             writer = Writer(wire, view, draft, self.traits.inline_bytes, guess=True)
-            self._begin(wire, Want(quiet=set(view.workers)))
+            self._lock(wire, Want(quiet=set(view.workers)))
             if view.workers:
                 wire.send(OPEN, array("text", sorted(view.workers)))
             stands = wire.send(STANDS, known.signature)
@@ -326,8 +329,7 @@ class PostgresLedger(PostgresLooks):
                 if number % STREAM_CHANGES == 0 and number < len(changes):
                     writer.push()
             writer.finish()
-            wire.send("COMMIT")
-            self._heard((await wire.flush())[stands].rows()[0][1])
+            self._heard((await wire.flush(commits=True))[stands].rows()[0][1])
             self._remember(draft.records.values())
             if draft.woke:
                 self._bell.ring()

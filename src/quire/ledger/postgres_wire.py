@@ -14,6 +14,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import zip_longest
 from typing import Any
 
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused
@@ -209,9 +210,14 @@ class Wire:
         except psycopg.Error as error:
             raise self._told(error) from error
 
-    async def flush(self) -> list[Answer]:
-        """Wait for the answers to all that was sent. The first error is raised; what follows it was not done."""
+    async def flush(self, *, commits: bool = False) -> list[Answer]:
+        """Wait for the answers to all that was sent. The first error is raised; what follows it was not done.
+
+        What is sent without a BEGIN is a transaction by itself, from one flush to the next; ``commits`` says that this
+        one ends it, so that it may have landed if no answer comes.
+        """
         self._waiting = True
+        self._committing |= commits
         try:
             self._pg.pipeline_sync()
             while self._pg.flush():
@@ -235,7 +241,7 @@ class Wire:
             raise self._told(error) from error
         self._waiting = False
         answers, failed = [], None
-        for prepared, result in zip(expected, results, strict=True):
+        for prepared, result in zip_longest(expected, results):  # an error of the commit itself is of no statement
             if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED):
                 if prepared is not None:
                     del self._names[prepared]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import yaml
+from click.testing import CliRunner
 
 import quire
 from quire.errors import QuireError
-from quire.surfaces.cli import error_reference
+from quire.surfaces.alerts import channel
+from quire.surfaces.cli import cli, error_reference
+from quire.surfaces.cli.beside import checked_telemetry
+from quire.surfaces.config import load
+from quire.surfaces.server import oidc
 from tests.pages import NOT_HERE, Reader, blocks, commands
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +51,37 @@ def test_a_page_can_be_followed_from_top_to_bottom(
 
     with Reader() as reader:
         reader.follow(path)
+
+
+@pytest.mark.parametrize("name", ["alerts.md", "chat.md", "missions.md", "server.md", "telemetry.md"])
+def test_what_a_page_of_another_part_shows_is_taken_by_the_code(desk: Path, name: str) -> None:
+    """These pages need a provider, a chat or a model; what they show is read as it would be there."""
+    shown = 0
+    for block in blocks(DOCS / name):
+        shown += block.kind in ("toml", "json", "yaml", "python", "console")
+        if block.kind == "toml":
+            (desk / "quire.toml").write_text(block.text)
+            config = load(start=desk)
+            environ = dict.fromkeys(re.findall(r"\$(\w+)", block.text), "https://example.org/a-long-secret")
+            channel.read(config.alerts, environ)
+            oidc.read(config.oidc, config.public_url, environ)
+            checked_telemetry(config.telemetry)
+        elif block.kind == "json":
+            json.loads(block.text)
+        elif block.kind == "yaml":
+            assert yaml.safe_load(block.text), name
+        elif block.kind == "python":
+            tree = ast.parse(block.text)
+            imports: list[ast.stmt] = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
+            exec(compile(ast.Module(imports, []), name, "exec"), {})
+        elif block.kind == "console":
+            for command in commands(block.text):
+                words = shlex.split(command.typed)
+                if words[0] == "quire":
+                    told = CliRunner().invoke(cli, [*words[1:3], "--help"])
+                    assert told.exit_code == 0, command.typed
+                    assert all(word in told.output for word in words if word.startswith("--")), command.typed
+    assert shown
 
 
 def test_a_reader_notices_what_is_not_so(desk: Path) -> None:

@@ -209,7 +209,8 @@ async def test_a_guess_whose_answer_was_lost_gets_its_first_verdict(postgres_url
     async with Proxy(postgres_url) as proxy, opened(proxy.url, 1) as [ledger]:
         record = await run(ledger)
         change = new_settle(record, Next("next", "{}"), 0.0)
-        applied(await commit(ledger, new_start("other", 0.0)))
+        assert ledger._bell._teller is not None
+        await ledger._bell._teller  # the next answer is the commit's
 
         proxy.lose_the_next_answer()
         with pytest.raises(LedgerUnavailable, match="was lost"):

@@ -119,9 +119,9 @@ class ResultMissing(QuireError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A closing clause for a message: the nearest known word, or the known words."""
-    words = sorted(set(known))
     import difflib
 
+    words = sorted(set(known))
     near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {near[0]!r}?"

@@ -136,6 +136,19 @@ async def test_a_run_that_ends_asks_for_no_more_where_nothing_was_left(monkeypat
         assert claims == before
 
 
+async def test_a_worker_whose_runs_were_taken_from_it_comes_back_at_once() -> None:
+    ledger = MemoryLedger()
+    async with working(ledger) as client:
+        [worker] = client._workers
+        await client.start(slow, {}, id="r")
+
+        worker._die("its lease ran out")
+        for _ in range(50):
+            await SYSTEM.sleep(0)
+
+        assert worker.worker_id in {row.worker_id for row in await ledger.workers()}
+
+
 async def test_a_cap_holds_for_what_begins_at_once(ledger: Ledger) -> None:
     async with working(ledger) as client:
         handles = [await client.start(capped, {}, id=name) for name in "abc"]

@@ -195,6 +195,7 @@ class Worker:
     def _die(self, why: str) -> None:
         """This incarnation is over: others have its records, or soon will."""
         log.warning("worker %s stops its runs: %s", self.worker_id, why)
+        self._idle = False  # what it held is due again, here as well as elsewhere
         for hold in list(self.holds.values()):
             hold.lose()
         self._new_incarnation()

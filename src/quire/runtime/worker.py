@@ -195,10 +195,10 @@ class Worker:
     def _die(self, why: str) -> None:
         """This incarnation is over: others have its records, or soon will."""
         log.warning("worker %s stops its runs: %s", self.worker_id, why)
-        self._idle = False  # what it held is due again, here as well as elsewhere
         for hold in list(self.holds.values()):
             hold.lose()
         self._new_incarnation()
+        self._nudge.set()  # what it held is due again, here as well as elsewhere
 
     def _leave(self, error: Moved) -> None:
         """The ledger is sealed: what runs cannot be settled here any more; only receipts of acts under way land."""

@@ -21,12 +21,12 @@ import pytest
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
-from quire.ledger import postgres, postgres_bell, postgres_link, postgres_view
+from quire.ledger import postgres, postgres_bell, postgres_link, postgres_look, postgres_view
 from quire.ledger.postgres import PostgresLedger
 from quire.ledger.postgres_wire import Wire
 from quire.machine import transition
 from quire.machine.outcome import Done, Next
-from quire.model.change import Applied, Change, Claim, Conflict, Holding, Rate, Refused, Send, Verdict
+from quire.model.change import Applied, Change, Claim, Conflict, Holding, Query, Rate, Refused, Send, Verdict
 from quire.model.event import Event
 from quire.model.record import Record, Status
 from quire.model.side import Setting
@@ -1014,6 +1014,50 @@ async def test_no_hot_statement_reads_a_whole_table(postgres_url: str, name: str
 
         scans = [line for (line,) in plan if "Seq Scan on" in line]
         assert [line for line in scans if line.split("Seq Scan on ")[1].split()[0] not in small] == []
+
+
+async def test_no_small_look_reads_a_whole_table(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    send = Wire.send
+
+    def noted(self: Wire, sql: str, *params: Any) -> int:
+        asked.append(sql)
+        return send(self, sql, *params)
+
+    async with opened(postgres_url, 1) as [ledger]:
+        monkeypatch.setattr(Wire, "send", noted)
+        await ledger.load(["r"])
+        await ledger.events(record_id="r")
+        await ledger.receipts(record_ids=["r"], keys=["k"])
+        await ledger.signals("r")
+        await ledger.fanins("r")
+        await ledger.find(Query(parent_id="r", order="place"))
+        await ledger.standing()
+        monkeypatch.undo()
+
+        async with ledger._looks.wire() as wire:
+            for number, sql in enumerate(sorted(set(asked))):
+                count = max([0, *map(int, re.findall(r"\$(\d+)", sql))])
+                await wire.ask(f"PREPARE look{number} AS {sql}")
+                given = f"({', '.join(['NULL'] * count)})" if count else ""
+                plan = await wire.ask(f"EXPLAIN EXECUTE look{number} {given}")
+                scanned = re.findall(r"Seq Scan on (\w+)", "\n".join(line for (line,) in plan))
+                assert {*scanned} <= {"controls", "ledger"}, sql
+            settings = [await wire.ask(f"SHOW {name}") for name in ("enable_seqscan", "plan_cache_mode")]
+            assert settings == [[("off",)], [("force_generic_plan",)]]
+
+
+async def test_to_look_for_newer_events_reads_none_of_the_older(postgres_url: str) -> None:
+    async with opened(postgres_url, 1) as [ledger], raw(postgres_url) as connection:
+        await connection.execute(
+            "INSERT INTO events (record_id, n, version, at, kind, body, run_id, change_id, hash) "
+            "SELECT 'r', n, 1, 0, '', '', '', '', '' FROM generate_series(1, 5000) AS n"
+        )
+        async with ledger._reads.wire() as wire:
+            await wire.ask(f"PREPARE newer AS {postgres_look.NEWER}")
+            plan = await wire.ask("EXPLAIN EXECUTE newer (5000)")
+
+    assert not [line for (line,) in plan if "Seq Scan" in line]
 
 
 # -- opening -----------------------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from quire.ledger.queries import query_sql
 from quire.ledger.sqlite import GLANCE_SECONDS, SqliteLedger
 from quire.machine.outcome import Saved
-from quire.model.change import Claim
+from quire.model.change import Claim, Query
 from quire.model.record import Status
+from quire.model.side import Control
 from quire.testing import ToldClock
 from quire.testing.conformance import applied, beat, claim, order, run, settle, slot, start_all, the
 
@@ -115,6 +117,22 @@ async def test_no_look_and_no_claim_reads_records_that_have_ended(tmp_path: Path
     await ledger.close()
     assert any("USING INDEX records_open" in detail for detail in plans)
     assert [plans[detail] for detail in plans if detail == "SCAN records"] == []
+
+
+@pytest.mark.parametrize("controls", [[], [Control("*", True, 7, False, "ann", 0.0, "")]])
+@pytest.mark.parametrize("status", [Status.ERROR, Status.NEEDS_APPROVAL])
+async def test_what_people_look_for_is_found_by_an_index(
+    tmp_path: Path, status: Status, controls: list[Control]
+) -> None:
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    await ledger.open()
+    await ledger.close()
+    sql, args = query_sql(Query(status=(status,)), controls)
+
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        plan = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {sql}", args)]
+
+    assert plan == ["SEARCH records USING INDEX records_noticed (status=?)"]
 
 
 async def test_a_claim_that_finds_nothing_waits_for_no_writer(tmp_path: Path) -> None:

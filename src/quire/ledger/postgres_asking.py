@@ -1,7 +1,8 @@
 """Statements that are asked for together are sent together: one flush on one connection, with the standing ahead.
 
 A flush costs more than most statements do. Statements of one turn of the loop go out as one, and while two of these
-are under way the next gathers. What may take long is asked alone, so that nobody waits for it.
+are under way the next gathers. They go by an index, whatever the server thinks of the size of its tables, and are
+planned once. What may take long is asked alone and planned for its arguments, so that nobody waits for it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ MOST_UNDER_WAY = 2
 
 Rows = list[tuple[Any, ...]]
 Body = Callable[[Wire], Awaitable[tuple[View, list[Rows]]]]
+Running = Callable[[Body], Awaitable[tuple[View, list[Rows]]]]
 
 
 class _Asked(NamedTuple):
@@ -27,12 +29,11 @@ class _Asked(NamedTuple):
 
 
 class Asking:
-    """Gathers statements. ``transacted`` runs a body on a connection, ``told`` is the time if it is told."""
+    """Gathers statements. ``little`` and ``much`` run a body on a connection, ``told`` is the time if it is told."""
 
-    def __init__(
-        self, transacted: Callable[[Body], Awaitable[tuple[View, list[Rows]]]], told: Callable[[], float | None]
-    ) -> None:
-        self._transacted = transacted
+    def __init__(self, little: Running, much: Running, told: Callable[[], float | None]) -> None:
+        self._little = little
+        self._much = much
         self._told = told
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[_Asked] = []
@@ -40,7 +41,7 @@ class Asking:
 
     async def alone(self, sql: str, *params: Param) -> tuple[View, Rows]:
         """The standing, and the rows of one statement that may take long."""
-        view, (found,) = await self._flushed([(sql, params)])
+        view, (found,) = await self._flushed(self._much, [(sql, params)])
         return view, found
 
     async def together(self, sql: str, *params: Param) -> tuple[View, Rows]:
@@ -69,7 +70,7 @@ class Asking:
 
     async def _answer(self, asked: Sequence[_Asked]) -> None:
         try:
-            view, found = await self._flushed([(one.sql, one.params) for one in asked])
+            view, found = await self._flushed(self._little, [(one.sql, one.params) for one in asked])
         except asyncio.CancelledError:
             for one in asked:
                 one.answer.cancel()
@@ -85,7 +86,9 @@ class Asking:
             if not one.answer.done():
                 one.answer.set_result((view, rows))
 
-    async def _flushed(self, statements: Sequence[tuple[str, tuple[Param, ...]]]) -> tuple[View, list[Rows]]:
+    async def _flushed(
+        self, running: Running, statements: Sequence[tuple[str, tuple[Param, ...]]]
+    ) -> tuple[View, list[Rows]]:
         async def body(wire: Wire) -> tuple[View, list[Rows]]:
             wire.send(STANDING)
             for sql, params in statements:
@@ -95,4 +98,4 @@ class Asking:
             view.take_standing(standing, self._told())
             return view, [answer.rows() for answer in answers]
 
-        return await self._transacted(body)
+        return await running(body)

@@ -1,6 +1,7 @@
 """The way to a PostgreSQL ledger: its address, its connections and migrations, transactions that are tried again.
 
-Commits, claims, beats and reads have lanes of connections of their own, so that none of them waits for another.
+Commits, claims, beats, small looks and long reads have lanes of connections of their own: none of them waits for
+another.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable
 from quire.ledger.base import Ledger
+from quire.ledger.postgres_asking import MOST_UNDER_WAY
 from quire.ledger.postgres_bell import Bell
 from quire.ledger.postgres_view import CLOCK
 from quire.ledger.postgres_wire import Address, Clash, Lane, Lost, Param, Spoiled, Wire
@@ -51,7 +53,8 @@ class PostgresLink(Ledger):
         self._commits = Lane(lambda: self._connected(driven=True), 2)
         self._claims = Lane(lambda: self._connected(driven=True), 1)
         self._beats = Lane(lambda: self._connected(driven=True), 1)
-        self._reads = Lane(lambda: self._connected(driven=False), 8)
+        self._looks = Lane(lambda: self._connected(driven=True), MOST_UNDER_WAY)
+        self._reads = Lane(lambda: self._connected(driven=False), 6)
         self._control_key = self._key("control")
         #: Marks the advisory locks that tell event readers of open transactions; the low 40 bits are a number.
         self._events_key = (self._key("events") & 0x3FFFFF | 0x400000) << 40
@@ -107,9 +110,9 @@ class PostgresLink(Ledger):
             await wire.flush()
 
         try:
-            await self._transacted(self._reads, migrated)
+            await self._transacted(self._looks, migrated)
         except BaseException:
-            await self._reads.drop()
+            await self._looks.drop()
             raise
 
     async def _migrate(self, wire: Wire) -> None:
@@ -142,7 +145,7 @@ class PostgresLink(Ledger):
 
     async def close(self) -> None:
         await self._bell.close()
-        for lane in (self._commits, self._claims, self._beats, self._reads):
+        for lane in (self._commits, self._claims, self._beats, self._looks, self._reads):
             await lane.close()
 
     async def now(self) -> float:

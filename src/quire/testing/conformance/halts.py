@@ -145,7 +145,9 @@ class Halts(Suite):
         cancelled = Query(status=(Status.CANCELLED,))
         assert [row.status for row in await ledger.load(ids)] == [Status.CANCELLED] * 4
         assert [row.record_id for row in await ledger.find(cancelled)] == sorted(ids)
-        assert await ledger.find(Query(status=(Status.PENDING, Status.WAITING, Status.NEEDS_APPROVAL))) == []
+        waiting = Status.PENDING, Status.WAITING, Status.NEEDS_APPROVAL
+        for asked in [waiting, *[(status,) for status in waiting]]:
+            assert await ledger.find(Query(status=asked)) == []
         assert [(count.status, count.count) for count in await ledger.counts()] == [(Status.CANCELLED, 4)]
 
     async def test_the_sweep_writes_it_down_in_bounded_batches(self, ledger: Ledger) -> None:

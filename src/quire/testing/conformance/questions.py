@@ -52,6 +52,7 @@ class Questions(Suite):
         assert await found(text="%") == []
         assert await found(status=(Status.DONE, Status.ERROR)) == ["done"]
         assert await found(status=(Status.RUNNING,), workflow="other") == []
+        assert await found(status=(Status.NEEDS_APPROVAL, Status.ERROR)) == []
 
     async def test_records_are_found_page_by_page(self, ledger: Ledger) -> None:
         ids = sorted(["a", "B", "ä", "Z", "🙂", "_", "-", "10", "9", "a/b", "a b"])

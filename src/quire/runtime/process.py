@@ -59,22 +59,32 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
+#: A process that gives way is so nice: of a processor that two want, it has a quarter.
+NICENESS = 5
+
+
 @contextmanager
 def giving_way() -> Iterator[None]:
-    """This process only works: whoever answers people on the same machine has the processor first. Linux knows how."""
-    usual = hasattr(os, "SCHED_BATCH") and os.sched_getscheduler(0) == os.SCHED_OTHER
+    """This process only works: whoever answers people on the same machine has the processor first.
+
+    One that was started with a niceness of its own keeps it. Batch processes are known to Linux only.
+    """
+    usual = hasattr(os, "getpriority") and os.getpriority(os.PRIO_PROCESS, 0) == 0
+    batch = usual and hasattr(os, "SCHED_BATCH") and os.sched_getscheduler(0) == os.SCHED_OTHER
     try:
         if usual:
-            _schedule(os.SCHED_BATCH)
+            _go(NICENESS, os.SCHED_BATCH if batch else None)
         yield
     finally:
         if usual:
-            _schedule(os.SCHED_OTHER)
+            _go(0, os.SCHED_OTHER if batch else None)
 
 
-def _schedule(policy: int) -> None:
+def _go(niceness: int, policy: int | None) -> None:
     with suppress(OSError):  # where it is forbidden, everything goes on as it was
-        os.sched_setscheduler(0, policy, os.sched_param(0))
+        if policy is not None:
+            os.sched_setscheduler(0, policy, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
 
 #: Python's own setting looks for cycles after every 700 new objects: after every few records.

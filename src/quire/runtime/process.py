@@ -81,10 +81,12 @@ def giving_way() -> Iterator[None]:
 
 
 def _go(niceness: int, policy: int | None) -> None:
-    with suppress(OSError):  # where it is forbidden, everything goes on as it was
-        if policy is not None:
-            os.sched_setscheduler(0, policy, os.sched_param(0))
+    """Where one of them is forbidden (to be less nice needs a right), it stays as it was."""
+    with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    if policy is not None:
+        with suppress(OSError):
+            os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 #: Python's own setting looks for cycles after every 700 new objects: after every few records.

@@ -135,8 +135,10 @@ def test_a_signal_lets_running_steps_finish_and_leaves_nothing_running(steps: Pr
     assert all(worker.closed == "farewell" for worker in steps.ask(lambda client: client.workers()))
 
 
-@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="this system knows no batch processes")
-@pytest.mark.skipif(os.nice(0) != 0, reason="these tests are nice already: what they start keeps that")
+@pytest.mark.skipif(
+    not hasattr(os, "SCHED_BATCH") or os.nice(0) != 0,
+    reason="this system knows no batch processes, or these tests are nice already: what they start keeps that",
+)
 @pytest.mark.parametrize(
     ("words", "policy", "niceness"), [("worker", "SCHED_BATCH", NICENESS), ("up --port 0", "SCHED_OTHER", 0)]
 )

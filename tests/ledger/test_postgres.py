@@ -790,6 +790,8 @@ async def test_a_claim_whose_answer_was_lost_gives_its_records_again(postgres_ur
     async with Proxy(postgres_url) as proxy, opened(proxy.url, 1) as [ledger]:
         await start_all(ledger, ["a", "b", "c"])
         await beat(ledger)
+        assert ledger._bell._teller is not None
+        await ledger._bell._teller  # the next answer is the claim's
 
         async def lose(verb: str) -> None:
             ledger.barrier = None

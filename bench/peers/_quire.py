@@ -1,6 +1,6 @@
 """Quire, the same adapter for both of its stores.
 
-Settings: uvloop, up to 400 records at once (the default is 100), and the effect of W8 with a timeout of 5 s and a
+Settings: uvloop, up to 1,000 records at once (the default is 100), and the effect of W8 with a timeout of 5 s and a
 settle of 1 s (not 30 s and 60 s: they bound how long a doubtful act waits). One client and one worker in the process.
 W2 is a declared machine of ten steps, W4 a ``run.map`` over child records, W5 a workflow with a cap. The steps of W8
 act through an effect whose probe looks into the journal, so that an act that happened is found and not repeated.
@@ -35,7 +35,7 @@ import quire
 from quire import Act, Client, NotDone, Record, Run, Status, Workflow, effect
 
 #: The steps do nothing, so a worker takes many at a time; its default of 100 is made for steps that wait for a model.
-AT_ONCE = 400
+AT_ONCE = 1000
 OPEN = [status for status in Status if status not in (Status.DONE, Status.ERROR, Status.CANCELLED)]
 #: W6: so many finished records are copied, in statements of so many copies; and this is the id of a copy.
 ORIGINALS = 500

@@ -17,13 +17,13 @@ from quire.model.receipt import Kind, Stage
 from quire.model.record import Record
 from quire.model.side import Control, Worker
 
-#: The orders are as they were known; and what time it is.
-STANDS = f"SELECT 1 / ({SIGNATURE} = $1)::int, {CLOCK}"
-#: The workers under which new records begin are still open.
-OPEN = (
-    "SELECT 1 / (count(*) = cardinality($1::text[]))::int FROM workers "
-    "WHERE worker_id = ANY($1::text[]) AND closed IS NULL"
-)
+#: The orders are as they were known, the workers under which new records begin are still open; and what time it is.
+STANDS = f"""
+    SELECT {CLOCK}, 1 / ({SIGNATURE} = $1)::int, (
+        SELECT 1 / (count(*) = cardinality($2::text[]))::int FROM workers
+        WHERE worker_id = ANY($2::text[]) AND closed IS NULL
+    )
+"""
 #: Under these names an update says what its rows were before.
 WAS = {"was_version": "bigint", "was_hash": "text", "was_facts": "bigint"}
 UNCHANGED = "records.version = new.was_version AND records.log_hash = new.was_hash AND records.facts = new.was_facts"

@@ -82,6 +82,8 @@ class PostgresLink(Ledger):
             # Whoever waits for a lock although its process is gone, gives up.
             "client_connection_check_interval": "2s",
             "jit": "off",
+            # Numbers are written in full, as Python writes them: the server hashes lines of logs, too (postgres_claim).
+            "extra_float_digits": "1",
         }
         if driven:
             # Every statement of these connections goes by an index. Tables that are new have no statistics yet, and a

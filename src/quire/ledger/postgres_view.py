@@ -24,6 +24,8 @@ RECORD = rows.columns(Record)
 RECEIPT = rows.columns(Receipt)
 CONTROL = rows.columns(Control)
 CLOCK = "extract(epoch FROM clock_timestamp())::float8"
+#: The time that was told, as the first argument, or else the server's.
+NOW = f"coalesce($1::float8, {CLOCK})"
 
 #: The first column beside the image.
 _BESIDE_AT = Record._fields.index("priority")

@@ -29,7 +29,7 @@ except ImportError as error:
         "a PostgreSQL ledger needs the package psycopg, which is not installed; pip install 'quire[postgres]'"
     ) from error
 
-#: bytes: a binary array made by ``array``; everything else goes as text.
+#: bytes: made by ``array`` or ``single``; everything else goes as text.
 Param = bytes | str | int | float | None
 
 #: How long a server may take to accept a connection, and how long TCP may go unanswered.
@@ -82,6 +82,7 @@ _MARKS = [_LENGTH(size).decode("latin-1") for size in range(_MANY)]
 _NONE = _NULL.decode("latin-1")
 _NUMBERS = {"bigint": "iq", "float8": "id"}
 _PAIRS = {name: struct.Struct(">" + pair).pack for name, pair in _NUMBERS.items()}
+_BARE = {"bigint": struct.Struct(">q").pack, "float8": struct.Struct(">d").pack}
 _TRUE, _FALSE = b"\0\0\0\1\1", b"\0\0\0\1\0"
 
 
@@ -124,6 +125,19 @@ def array(type_: str, values: Sequence[Any]) -> bytes:
         flat = [8] * (2 * count)
         flat[1::2] = values
         return head + struct.pack(">" + _NUMBERS[type_] * count, *flat)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise Spoiled(str(error)) from error
+
+
+def single(type_: str, value: Any) -> bytes | None:
+    """One value in PostgreSQL's binary form."""
+    if value is None:
+        return None
+    try:
+        if type_ == "text":
+            text: bytes = value.encode()
+            return text
+        return b"\1" if value is True else b"\0" if value is False else _BARE[type_](value)
     except (struct.error, UnicodeEncodeError) as error:
         raise Spoiled(str(error)) from error
 

@@ -10,7 +10,7 @@ from quire.ledger import rows
 from quire.ledger.blobs import spilled
 from quire.ledger.postgres_guess import UNCHANGED, WAS, guarded
 from quire.ledger.postgres_view import View
-from quire.ledger.postgres_wire import Wire, array
+from quire.ledger.postgres_wire import Wire, array, single
 from quire.ledger.rules import Draft
 from quire.model.event import Event
 from quire.model.receipt import Receipt
@@ -130,7 +130,7 @@ class _Rows:
 
     def _send(self, statement: _Statement, columns: Sequence[tuple[str, Sequence[Any]]]) -> None:
         if len(columns[0][1]) == 1:
-            self.wire.send(statement.one, *[values[0] for _, values in columns])
+            self.wire.send(statement.one, *[single(sql_type, values[0]) for sql_type, values in columns])
         else:
             self.wire.send(statement.many, *[array(sql_type, values) for sql_type, values in columns])
 

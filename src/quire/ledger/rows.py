@@ -39,7 +39,8 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
     ("status", "worker", "run_id"),
     ("data", "entry"),
     ("attempt", "losses", "waits", "question", "last_error"),
-    ("result", "counted", "epoch", "fanouts", "ending", "priority", "cancel", "facts", "open_intents"),
+    ("result",),
+    ("counted", "epoch", "fanouts", "ending", "priority", "cancel", "facts", "open_intents"),
     ("workflow", "parent_id", "generation", "place", "note", "dedupe_key", "started_as", "code_version", "created_at"),
 )
 #: These change with every change.

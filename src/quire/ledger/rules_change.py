@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quire.ledger.rules_claim import Claiming
+from quire.ledger.rules_claim import Claiming, limited
 from quire.ledger.rules_meeting import met
 from quire.ledger.rules_sketch import halted_text, sealed_text
 from quire.machine import adoption, transition
@@ -366,8 +366,7 @@ class Changing(Claiming):
 
     def _kept(self, slot: Slot, current: Record, image: Record) -> Record:
         """Staying for the next step is a claim: with its slots, its tokens and the controls, or not at all."""
-        limited = slot.cap is not None or slot.workflow_cap is not None or slot.rate is not None
-        if (limited and self._free(slot, leaving=current) < 1) or self.paused(image.workflow):
+        if (limited(slot) and self._free(slot, leaving=current) < 1) or self.paused(image.workflow):
             return transition.unkept(image, self.now)
         if slot.rate is not None:
             self._take_token(slot.rate)

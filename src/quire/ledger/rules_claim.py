@@ -53,11 +53,11 @@ class Claiming(Meeting):
         worker = self.workers.get(claim.worker) or self.view.worker(claim.worker)
         may_claim(claim, known=worker is not None, closed=worker.closed if worker is not None else None)
         taken = []
-        limited = slot.cap is not None or slot.workflow_cap is not None or slot.rate is not None
+        scarce = limited(slot)
         for record in due:
-            if self.outdated(record) or (limited and self._free(slot) < 1):
+            if self.outdated(record) or (scarce and self._free(slot) < 1):
                 continue
-            run_id = f"run_{claim.claim_id}_{len(self.records)}"
+            run_id = f"{runs_of(claim.claim_id)}{claim.before + len(self.records)}"
             go = transition.claim(record, self.now, claim.worker, run_id, slot.timeout)
             taken.append(self._put(record, go.image, go.lines, claim.claim_id))
             if slot.rate is not None:
@@ -70,8 +70,18 @@ class Claiming(Meeting):
             raise Moved(sealed_text(self.view.sealed))
 
 
+def limited(slot: Slot) -> bool:
+    """Something besides its place in the queue decides whether a record of this step may begin."""
+    return slot.cap is not None or slot.workflow_cap is not None or slot.rate is not None
+
+
+def runs_of(claim_id: str) -> str:
+    """What the ids of runs begin with that this claim began; their number follows."""
+    return f"run_{claim_id}_"
+
+
 def of_claim(record: Record, claim_id: str) -> bool:
-    return (record.run_id or "").startswith(f"run_{claim_id}_")
+    return (record.run_id or "").startswith(runs_of(claim_id))
 
 
 def claimed_by(claim: Claim, held: Iterable[Record]) -> list[Record]:

@@ -112,6 +112,8 @@ class Claim(NamedTuple):
     limit: int
     #: It was sent before and no answer came: records that it took then are given again.
     again: bool = False
+    #: So many records it took before these, of other steps.
+    before: int = 0
 
 
 class Claimed(NamedTuple):

@@ -91,7 +91,7 @@ def _go(niceness: int, policy: int | None) -> None:
 
 #: Python's own setting looks for cycles after every 700 new objects: after every few records.
 _USUAL = (700, 10, 10)
-_RARE = (20_000, 10, 10)
+_RARE = (50_000, 10, 10)
 
 
 @contextmanager

@@ -1,0 +1,263 @@
+"""Claims on PostgreSQL: due records become a worker's by one statement.
+
+Where nothing but its place in the queue decides about a record, the server takes it by itself: it finds what is due,
+writes the rows and their lines, and answers them, in one flush. What it writes is what the rules would decide, to the
+byte; tests/ledger/test_postgres_claim.py holds the two side by side. Steps with a cap or a rate, and a claim whose
+first answer was lost, are decided here, under locks, as every other verb is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quire.clock import Clock
+from quire.errors import LedgerUnavailable, Moved
+from quire.ledger import rows
+from quire.ledger.blobs import resolved
+from quire.ledger.postgres_decide import PostgresDecides
+from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, Reading, View, Want
+from quire.ledger.postgres_wire import Answer, Lost, Wire, array
+from quire.ledger.postgres_write import Writer
+from quire.ledger.rules import Draft
+from quire.ledger.rules_claim import claimed_by, limited, may_claim, runs_of
+from quire.ledger.rules_sketch import sealed_text
+from quire.machine.transition import claim_told
+from quire.model.change import Claim, Claimed, Slot
+from quire.model.record import PRIORITY_SECONDS, Record
+
+#: How much later than its due time a record's rank may be: as far as priorities go below zero.
+_MARGIN = (
+    f"(SELECT coalesce(-min(priority), 0) * {PRIORITY_SECONDS} FROM records WHERE priority < 0 AND queue IS NOT NULL)"
+)
+#: All that was ordered, read once, and what of it is for a step. Mostly there is none.
+_ORDERS = "orders AS MATERIALIZED (SELECT scope, floor, halted OR paused AS stops FROM controls)"
+_STOPPED = """
+    SELECT coalesce(max(floor), 0) AS floor, coalesce(bool_or(stops), false) AS stopped
+    FROM orders WHERE scope IN ('*', slot.workflow)
+"""
+_IS_DUE = """
+    workflow = slot.workflow AND queue = slot.step AND rank <= moment.now + moment.margin
+    AND due_at <= moment.now AND epoch >= control.floor
+"""
+#: Due records, per step at most its room, in order of rank; none that another claim is taking at this moment. The
+#: steps are gone through in order, and no more rows are locked than are asked for.
+_DUE = f"""
+    CROSS JOIN LATERAL ({_STOPPED}) AS control
+    CROSS JOIN LATERAL (
+        SELECT {{}} FROM records WHERE {_IS_DUE} AND NOT control.stopped
+        ORDER BY rank, record_id LIMIT slot.room FOR UPDATE SKIP LOCKED
+    ) AS due
+"""
+_MOMENT = f"(SELECT {NOW} AS now, {_MARGIN} AS margin)"
+_LOCK = f"""
+    WITH {_ORDERS}
+    SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in Record._fields)}
+    FROM {_MOMENT} AS moment
+    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS slot (workflow, step, room, place)
+    {_DUE.format(RECORD)}
+    LIMIT $5
+"""
+#: The same, and all that follows: they become the worker's, as ``transition.claim`` says, and their lines are chained
+#: as by ``event.chained``. Nothing is due for a worker that is not open, or in a sealed ledger.
+_TAKE = f"""
+    WITH {_ORDERS},
+    moment AS MATERIALIZED (
+        SELECT now, margin, CASE WHEN now::text LIKE '%.%' THEN now::text ELSE now::text || '.0' END AS written
+        FROM {_MOMENT} AS clock, ledger, workers WHERE sealed = '' AND worker_id = $2 AND closed IS NULL
+    ),
+    due AS MATERIALIZED (
+        SELECT due.record_id, slot.timeout, slot.head, slot.tail
+        FROM moment
+        CROSS JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::float8[], $9::text[], $10::text[])
+            AS slot (workflow, step, room, timeout, head, tail)
+        {_DUE.format("record_id")}
+        LIMIT $11
+    ),
+    taken AS MATERIALIZED (
+        SELECT record_id, number, $3 || number AS run_id, now, written, now + timeout AS until,
+            head || number || tail AS body
+        FROM moment CROSS JOIN (SELECT *, row_number() OVER () - 1 AS number FROM due) AS due
+    ),
+    moved AS (
+        UPDATE records SET
+            status = 'RUNNING', worker = $2, run_id = taken.run_id, run_until = taken.until, question = NULL,
+            version = version + 1, updated_at = taken.now, queue = NULL, rank = NULL, log_seq = log_seq + 1,
+            log_hash = encode(sha256(convert_to(concat_ws(chr(10),
+                log_hash, records.record_id, log_seq + 1, version + 1, written, 'claimed', body), 'UTF8')), 'hex')
+        FROM taken WHERE records.record_id = taken.record_id
+        RETURNING number, body, {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}
+    ),
+    told AS (
+        INSERT INTO events (record_id, n, version, at, kind, body, run_id, change_id, hash)
+        SELECT record_id, log_seq, version, updated_at, 'claimed', body, run_id, $4, log_hash FROM moved
+    )
+    SELECT {RECORD} FROM moved ORDER BY number
+"""
+#: May anything be claimed, also of steps with a limit, how urgent is the first of each step that is due, and if none
+#: is: when will one be? And why was the worker that asks closed (NULL: it is not known), and is the ledger sealed?
+_PEEK = f"""
+    WITH {_ORDERS}
+    SELECT moment.now, bool_or(due.priority IS NOT NULL AND NOT control.stopped),
+        bool_or(due.priority IS NOT NULL AND NOT control.stopped AND slot.limited), max(due.priority), min(soon.due_at),
+        (SELECT coalesce(closed, '') FROM workers WHERE worker_id = $5), (SELECT sealed FROM ledger),
+        (SELECT epoch FROM ledger)
+    FROM {_MOMENT} AS moment
+    LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[]) AS slot (workflow, step, limited) ON true
+    LEFT JOIN LATERAL ({_STOPPED}) AS control ON true
+    LEFT JOIN LATERAL (SELECT priority FROM records WHERE {_IS_DUE} ORDER BY rank, record_id LIMIT 1) AS due ON true
+    LEFT JOIN LATERAL (
+        SELECT min(due_at) AS due_at FROM (
+            SELECT due_at FROM records
+            WHERE due.priority IS NULL AND workflow = slot.workflow AND queue = slot.step AND rank IS NOT NULL
+                AND due_at > moment.now
+            ORDER BY rank, record_id LIMIT 16
+        ) AS first
+    ) AS soon ON true
+    GROUP BY moment.now
+"""
+
+
+class _Peek(NamedTuple):
+    now: float
+    claimable: bool
+    #: The same, of steps with a cap or a rate.
+    limited: bool
+    priority: int | None
+    next_due: float | None
+    #: Why the worker that asks was closed: '' if it was not, None if it is not known.
+    closed: str | None
+    sealed: str
+    epoch: int
+
+
+class PostgresClaims(PostgresDecides):
+    """The verb ``claim``."""
+
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
+        super().__init__(url, clock)
+        self._more_is_due = False
+
+    async def claim(self, claim: Claim) -> Claimed:
+        self._bell.still()
+        if not claim.again and not self._more_is_due:
+            ((*found,),) = await self._asked(_PEEK, *self._peeking(claim), lane=self._claims)
+            look = _Peek(*found)
+            if not look.sealed:
+                may_claim(claim, known=look.closed is not None, closed=look.closed or None)
+                if not look.claimable:
+                    return Claimed((), look.now, look.next_due, look.priority, look.epoch)
+        # Steps with a cap have their turn: whichever step is the first is asked first.
+        if claim.again or not claim.slots or limited(claim.slots[0]) or self.barrier is not None:
+            claimed = await self._weighed(claim)
+        else:
+            try:
+                claimed = await self._taken(claim)
+            except LedgerUnavailable as error:
+                if not isinstance(error.__cause__, Lost):
+                    raise
+                # The connection may have died before, while nobody used it: what it took, if anything, is found.
+                claimed = await self._weighed(claim._replace(again=True))
+        self._more_is_due = bool(claimed.records)
+        return claimed
+
+    def _peeking(self, claim: Claim) -> tuple[float | None, bytes, bytes, bytes, str]:
+        return self._told, *_named(claim.slots), array("boolean", list(map(limited, claim.slots))), claim.worker
+
+    # -- by the server -----------------------------------------------------------------------------------------
+
+    async def _taken(self, claim: Claim) -> Claimed:
+        """What is due of steps that nothing limits; then, if there is room left, of those with a cap or a rate."""
+        plain = [slot for slot in claim.slots if not limited(slot)]
+
+        async def body(wire: Wire) -> tuple[list[Record], _Peek]:
+            # No other claim of this worker runs meanwhile, such as a try whose answer was lost, and nobody closes it.
+            self._lock(wire, Want(quiet={claim.worker}))
+            place = self._take(wire, claim, plain)
+            peek = wire.send(_PEEK, *self._peeking(claim))
+            answers = await wire.flush(commits=True)
+            look = _Peek(*answers[peek].rows()[0])
+            return await self._complete_rows(wire, answers[place]), look
+
+        taken, look = await self._transacted(self._claims, body)
+        if look.sealed:
+            raise Moved(sealed_text(look.sealed))
+        may_claim(claim, known=look.closed is not None, closed=look.closed or None)
+        self._heard(look.now)
+        self._remember(taken)
+        claimed = Claimed(tuple(taken), look.now, look.next_due, look.priority, look.epoch)
+        room = claim.limit - len(taken)
+        if room <= 0 or not look.limited:
+            return claimed
+        others = tuple(filter(limited, claim.slots))
+        more = await self._weighed(claim._replace(slots=others, limit=room, before=len(taken)), claim)
+        return more._replace(records=claimed.records + more.records)
+
+    def _take(self, wire: Wire, claim: Claim, slots: Sequence[Slot]) -> int:
+        runs = runs_of(claim.claim_id)
+        told = [claim_told(claim.worker, runs, slot.step).partition(runs) for slot in slots]
+        return wire.send(
+            _TAKE,
+            self._told,
+            claim.worker,
+            runs,
+            claim.claim_id,
+            *_named(slots),
+            array("bigint", [slot.free for slot in slots]),
+            array("float8", [slot.timeout for slot in slots]),
+            array("text", [head + mark for head, mark, _ in told]),
+            array("text", [tail for _, _, tail in told]),
+            claim.limit,
+        )
+
+    @staticmethod
+    async def _complete_rows(wire: Wire, answer: Answer) -> list[Record]:
+        """The records, with their long values."""
+        taken = [rows.record_of(values) for values in answer.rows()]
+        if references := rows.references(taken, Record):
+            blobs = dict(await wire.ask(READ_BLOBS, array("text", sorted(references))))
+            taken = [rows.with_blobs(row, Record, lambda ref, where: resolved(ref, blobs, where)) for row in taken]
+        return taken
+
+    # -- by the rules ------------------------------------------------------------------------------------------
+
+    async def _weighed(self, claim: Claim, whole: Claim | None = None) -> Claimed:
+        """``whole``: the claim that this one is a part of; what is left is told of all its steps."""
+        return await self._transacted(self._claims, lambda wire: self._decided_on(wire, claim, whole or claim))
+
+    async def _decided_on(self, wire: Wire, claim: Claim, whole: Claim) -> Claimed:
+        want = Want(quiet={claim.worker}, held={claim.worker} if claim.again else set())
+        for slot in claim.slots:
+            want.of_slot(slot)
+        view = View()
+        self._begin(wire, want)
+        await self._read_into(view, wire, want)
+        if taken_before := claimed_by(claim, view.held):
+            return Claimed(tuple(taken_before), view.now)
+        sketch = Draft(view, view.now)
+        room = array("bigint", [sketch.allowance(slot) for slot in claim.slots])
+        place = wire.send(_LOCK, self._told, *_named(claim.slots), room, claim.limit)
+        answers = await wire.flush()
+        reading = Reading(view, wire)
+        due = reading.take_due(answers[place])
+        await reading.put_blobs()
+        peek = -1
+
+        def decide(draft: Draft, view: View, writer: Writer) -> list[Record]:
+            nonlocal peek
+            taken: list[Record] = []
+            for number, slot in enumerate(claim.slots, 1):
+                room = min(draft.allowance(slot), claim.limit - len(taken))
+                found = [view.records[record_id] for record_id in due.get(number, [])[:room]]
+                taken += draft.claim(claim, slot, [row for row in found if row is not None])
+            writer.push()
+            peek = wire.send(_PEEK, *self._peeking(whole))
+            return taken
+
+        taken, answers = await self._written(wire, "claim", view, decide)
+        look = _Peek(*answers[peek].rows()[0])
+        return Claimed(tuple(taken), view.now, look.next_due, look.priority, look.epoch)
+
+
+def _named(slots: Sequence[Slot]) -> tuple[bytes, bytes]:
+    return array("text", [slot.workflow for slot in slots]), array("text", [slot.step for slot in slots])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,7 +105,7 @@ async def test_the_same_start_again_runs_once(ledger: Ledger) -> None:
 
 
 async def test_a_full_worker_takes_no_more(ledger: Ledger) -> None:
-    ledger.traits = replace(ledger.traits, poll_seconds=600.0)  # no look but those that it is told to make
+    ledger.traits = ledger.traits._replace(poll_seconds=600.0)  # no look but those that it is told to make
     async with working(ledger, concurrency=1) as client:
         first = await client.start(slow, {}, id="a")
         second = await client.start(slow, {}, id="b")
@@ -138,7 +137,7 @@ async def test_a_run_that_ends_asks_for_no_more_where_nothing_was_left(monkeypat
 
 async def test_a_worker_whose_runs_were_taken_from_it_comes_back_at_once() -> None:
     ledger = MemoryLedger()
-    ledger.traits = replace(ledger.traits, poll_seconds=600.0)  # no look and no beat but those that it is told to make
+    ledger.traits = ledger.traits._replace(poll_seconds=600.0)  # no look and no beat but those that it is told to make
     async with working(ledger, lease=3600) as client:
         [worker] = client._workers
         before = worker.worker_id

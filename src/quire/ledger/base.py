@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from quire.model.change import (
@@ -56,8 +55,7 @@ from quire.model.side import Fanin, Setting, Signal, Worker
 Row = TypeVar("Row")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
+class Traits(NamedTuple):
     """What this store can do and costs."""
 
     #: Acknowledged commits survive the process.
@@ -82,8 +80,7 @@ class Traits:
     most_writers: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(NamedTuple):
     """What one call of ``recover`` did."""
 
     workers: int = 0

@@ -9,7 +9,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
@@ -18,12 +18,12 @@ from typing_extensions import TypeVar
 from quire.clock import Span, seconds
 from quire.errors import DefinitionError, did_you_mean
 from quire.machine.retry import Retry
-from quire.machine.source import Cron, Inbox
 from quire.model.change import Rate, Slot
 from quire.model.codec import Codec, codec
 from quire.model.record import UNDO
 
 if TYPE_CHECKING:
+    from quire.machine.source import Cron, Inbox
     from quire.runtime.run import Run, SyncRun
 
 D = TypeVar("D", default=dict[str, Any])
@@ -437,11 +437,11 @@ def hints_of(fn: Callable[..., Any], names: Mapping[str, Any] | None = None) -> 
     return found
 
 
-@dataclass
 class Registry:
     """The workflows that a process knows, by name."""
 
-    workflows: dict[str, Workflow[Any, Any, Any]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.workflows: dict[str, Workflow[Any, Any, Any]] = {}
 
     def add(self, made: Workflow[Any, Any, Any]) -> None:
         made.check()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quire.clock import iso, next_id
 from quire.ledger.base import Ledger
 from quire.machine import transition
-from quire.machine.source import Cron
 from quire.machine.workflow import Registry, Workflow
 from quire.model.change import Applied, Change, Refused
 from quire.model.codec import dump, parse
@@ -15,6 +14,9 @@ from quire.model.given import bare
 from quire.model.record import Record, Status, new_record
 from quire.model.side import Setting
 from quire.model.wait import On, Wait, dump_waits
+
+if TYPE_CHECKING:
+    from quire.machine.source import Cron
 
 
 def first_record(
@@ -54,6 +56,8 @@ def starting(record: Record, by: str = "") -> Change:
 
 async def start_due(ledger: Ledger, registry: Registry, now: float) -> int:
     """Start what schedules ask for up to now. The cursor moves after the starts, so a crash between repeats them."""
+    from quire.machine.source import Cron
+
     started = 0
     for workflow in registry.workflows.values():
         for number, (source, options) in enumerate(workflow.sources):

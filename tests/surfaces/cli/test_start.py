@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -353,7 +352,7 @@ def test_a_kill_in_the_middle_leaves_all_or_none(project: Project, words: list[s
 def test_a_store_whose_commits_are_small_refuses_all_or_none_of_a_long_file(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SqliteLedger, "traits", replace(SqliteLedger.traits, one_commit=2))
+    monkeypatch.setattr(SqliteLedger, "traits", SqliteLedger.traits._replace(one_commit=2))
     project.write("k.csv", "record_id,keyword\na,x\nb,y\nc,z\n")
 
     assert "at most 2 records in one commit" in project.error(

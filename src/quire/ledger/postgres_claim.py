@@ -17,7 +17,7 @@ from quire.ledger import rows
 from quire.ledger.blobs import resolved
 from quire.ledger.postgres_decide import PostgresDecides
 from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, Reading, View, Want
-from quire.ledger.postgres_wire import Answer, Lost, Wire, array
+from quire.ledger.postgres_wire import Lost, Wire, array
 from quire.ledger.postgres_write import Writer
 from quire.ledger.rules import Draft
 from quire.ledger.rules_claim import claimed_by, limited, may_claim, runs_of
@@ -176,14 +176,16 @@ class PostgresClaims(PostgresDecides):
             place = self._take(wire, claim, plain)
             peek = wire.send(_PEEK, *self._peeking(claim))
             answers = await wire.flush(commits=True)
-            look = _Peek(*answers[peek].rows()[0])
-            return await self._complete_rows(wire, answers[place]), look
+            return [rows.record_of(row) for row in answers[place].rows()], _Peek(*answers[peek].rows()[0])
 
         taken, look = await self._transacted(self._claims, body)
         if look.sealed:
             raise Moved(sealed_text(look.sealed))
         may_claim(claim, known=look.closed is not None, closed=look.closed or None)
         self._heard(look.now)
+        if references := rows.references(taken, Record):
+            blobs = dict(await self._asked(READ_BLOBS, array("text", sorted(references)), lane=self._claims))
+            taken = [rows.with_blobs(row, Record, lambda ref, where: resolved(ref, blobs, where)) for row in taken]
         self._remember(taken)
         claimed = Claimed(tuple(taken), look.now, look.next_due, look.priority, look.epoch)
         room = claim.limit - len(taken)
@@ -209,15 +211,6 @@ class PostgresClaims(PostgresDecides):
             array("text", [tail for _, _, tail in told]),
             claim.limit,
         )
-
-    @staticmethod
-    async def _complete_rows(wire: Wire, answer: Answer) -> list[Record]:
-        """The records, with their long values."""
-        taken = [rows.record_of(values) for values in answer.rows()]
-        if references := rows.references(taken, Record):
-            blobs = dict(await wire.ask(READ_BLOBS, array("text", sorted(references))))
-            taken = [rows.with_blobs(row, Record, lambda ref, where: resolved(ref, blobs, where)) for row in taken]
-        return taken
 
     # -- by the rules ------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ A rate that is bound by CPU cannot exceed the cores of the machine divided by th
     "W3": """\
 Until the record's end is committed, or the result is there; see *Not alike*. *The end of the body* comes before that:
 the code has run, and a crash at that moment may run it again. *Through the queue* is until a client that waits for the
-result has it.
+result has it. The records come 20 to 30 ms apart, by lot, so that they keep no step with a peer that polls.
 """,
     "W6": """\
 A point is the median of several drains in one process. The finished records are copies, with their logs, of records

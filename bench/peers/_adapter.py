@@ -70,6 +70,15 @@ class Adapter:
         return {"samples": thin(samples)}
 
 
+def rests(n: int, pause: float) -> list[float]:
+    """The pauses before n records of W3: by lot, up to half as long again, and the same ones for every peer.
+
+    Pauses of one length keep step with a peer that looks every 10 ms: a record then always comes just before a look.
+    """
+    lot = random.Random(n)
+    return [pause * (1 + lot.random() / 2) for _ in range(n)]
+
+
 class Tally:
     """Counts the runs of a step body, so that a workload can prove that all of its work was done, and no more."""
 

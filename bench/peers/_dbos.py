@@ -22,6 +22,7 @@ from _adapter import (
     clone_rows,
     expect_equal,
     poll_until,
+    rests,
     sqlite_bytes,
     stopwatch,
     text_of,
@@ -213,15 +214,15 @@ class DbosAdapter(Adapter):
         self.launch()
         bodies.expect(n)
         direct = []
-        for number in range(n):
-            time.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            time.sleep(rest)
             with stopwatch() as took:
                 expect_equal("result", DBOS.start_workflow(one_step, number).get_result(), number)
                 direct.append(took() * 1000)
         bodies.check()
         queued = []
-        for number in range(min(n, 50)):
-            time.sleep(pause)
+        for number, rest in enumerate(rests(min(n, 50), pause)):
+            time.sleep(rest)
             with stopwatch() as took:
                 handle = DBOS.enqueue_workflow("work", one_step, number)
                 expect_equal("result", handle.get_result(polling_interval_sec=0.005), number)

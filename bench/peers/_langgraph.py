@@ -12,7 +12,7 @@ import os
 from typing import Annotated, Any, ClassVar, TypedDict
 
 import uvloop
-from _adapter import Adapter, Answer, Journal, Tally, expect_equal, sqlite_bytes, stopwatch, text_of, versions
+from _adapter import Adapter, Answer, Journal, Tally, expect_equal, rests, sqlite_bytes, stopwatch, text_of, versions
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
@@ -134,8 +134,8 @@ class LangGraphAdapter(Adapter):
         graph = self.line(1)
         latencies = []
         bodies.expect(n)
-        for number in range(n):
-            await asyncio.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            await asyncio.sleep(rest)
             with stopwatch() as took:
                 await self.invoke(graph, {"number": number, "done": False})
                 latencies.append(took() * 1000)

@@ -24,6 +24,7 @@ from _adapter import (
     clone_rows,
     expect_equal,
     poll_until_async,
+    rests,
     sqlite_bytes,
     stopwatch,
     text_of,
@@ -255,8 +256,8 @@ class QuireAdapter(Profiled, Adapter):
             await self.launch()
             await asyncio.sleep(0.2)
         committed, ran, received = [], [], []
-        for number in range(n):
-            await asyncio.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            await asyncio.sleep(rest)
             bodies.expect(1)
             name = f"w3-{os.getpid()}-{time.monotonic_ns()}"
             self.ended = {name: asyncio.get_running_loop().create_future()}
@@ -268,8 +269,8 @@ class QuireAdapter(Profiled, Adapter):
             ran.append((bodies.times[0] - begun) * 1000)
             record = await self.client.get(name)
             expect_equal("record", (str(record.status), record.result), ("DONE", str(number)))
-        for number in range(min(n, 50)):
-            await asyncio.sleep(pause)
+        for number, rest in enumerate(rests(min(n, 50), pause)):
+            await asyncio.sleep(rest)
             with stopwatch() as took:
                 handle = await self.client.start(one, {"number": number})
                 expect_equal("result", await handle.result(timeout="1m"), number)

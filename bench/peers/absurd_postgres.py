@@ -24,6 +24,7 @@ from _adapter import (
     clone_rows,
     expect_equal,
     poll_until,
+    rests,
     serve,
     stopwatch,
     text_of,
@@ -178,8 +179,8 @@ class AbsurdAdapter(Adapter):
         self.land()
         self.launch(1, batch=1)
         latencies = []
-        for number in range(n):
-            time.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            time.sleep(rest)
             bodies.expect(1)
             with stopwatch() as took:
                 task = self.client.spawn("one", {"number": number})["task_id"]

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
-from _adapter import Adapter, Answer, expect_equal, poll_until, serve, stopwatch, versions
+from _adapter import Adapter, Answer, expect_equal, poll_until, rests, serve, stopwatch, versions
 
 PROCESSES = 4
 
@@ -97,8 +97,8 @@ class CeleryAdapter(Adapter):
         if self.worker is None:
             self.launch()
         latencies = []
-        for number in range(n):
-            time.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            time.sleep(rest)
             with stopwatch() as took:
                 expect_equal("result", self.tasks.one.delay(number).get(timeout=60), number)
                 latencies.append(took() * 1000)

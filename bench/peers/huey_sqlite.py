@@ -9,7 +9,7 @@ import logging
 import time
 from typing import Any, ClassVar
 
-from _adapter import Adapter, Answer, Journal, Tally, expect_equal, poll_until, serve, stopwatch, versions
+from _adapter import Adapter, Answer, Journal, Tally, expect_equal, poll_until, rests, serve, stopwatch, versions
 from huey import SqliteHuey
 
 WORKERS = 4
@@ -113,8 +113,8 @@ class HueyAdapter(Adapter):
         if self.consumer is None:
             self.launch(workers=1)
         latencies = []
-        for number in range(1, n + 1):
-            time.sleep(pause)
+        for number, rest in enumerate(rests(n, pause), 1):
+            time.sleep(rest)
             with stopwatch() as took:
                 expect_equal("result", self.take(self.one(number)), number)
                 latencies.append(took() * 1000)

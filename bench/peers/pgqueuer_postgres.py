@@ -24,6 +24,7 @@ from _adapter import (
     clone_rows,
     expect_equal,
     poll_until_async,
+    rests,
     serve,
     stopwatch,
     versions,
@@ -163,8 +164,8 @@ class PgQueuerAdapter(Adapter):
         await listener.add_listener("ch_pgqueuer", lambda *told: gone.set() if '"delete"' in told[3] else None)
         committed, ran = [], []
         try:
-            for number in range(n):
-                await asyncio.sleep(pause)
+            for number, rest in enumerate(rests(n, pause)):
+                await asyncio.sleep(rest)
                 bodies.expect(1)
                 gone.clear()
                 begun = time.monotonic()

@@ -10,7 +10,7 @@ import asyncio
 import os
 from typing import Any, ClassVar
 
-from _adapter import Adapter, Answer, Tally, expect_equal, serve, stopwatch, versions
+from _adapter import Adapter, Answer, Tally, expect_equal, rests, serve, stopwatch, versions
 
 AT_ONCE = 4
 bodies = Tally()
@@ -99,8 +99,8 @@ class PrefectAdapter(Adapter):
 
     async def w3(self, n: int, pause: float) -> Answer:
         latencies = []
-        for number in range(n):
-            await asyncio.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            await asyncio.sleep(rest)
             with stopwatch() as took:
                 expect_equal("result", await self.many_steps(number, 1), number)
                 latencies.append(took() * 1000)

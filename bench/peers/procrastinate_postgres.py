@@ -22,6 +22,7 @@ from _adapter import (
     clone_rows,
     expect_equal,
     poll_until_async,
+    rests,
     serve,
     stopwatch,
     versions,
@@ -151,8 +152,8 @@ class ProcrastinateAdapter(Adapter):
         async def empty() -> bool:
             return await self.unfinished() == 0
 
-        for number in range(n):
-            await asyncio.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            await asyncio.sleep(rest)
             bodies.expect(1)
             with stopwatch() as took:
                 await self.one.defer_async(number=number)

@@ -5,10 +5,11 @@ Every UPDATE changes its row: writing the same value again could be skipped by a
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import psycopg
-from _adapter import Adapter, Answer, expect_equal, serve, stopwatch, versions
+from _adapter import Adapter, Answer, expect_equal, rests, serve, stopwatch, versions
 
 BATCH = 500
 
@@ -65,7 +66,8 @@ class RawPostgres(Adapter):
     def w3(self, n: int, pause: float) -> Answer:
         """The least that a durable record costs: one commit for its start, one for its end."""
         latencies = []
-        for _ in range(n):
+        for rest in rests(n, pause):
+            time.sleep(rest)
             with stopwatch() as took:
                 self.update(self.insert(1), 1)
                 latencies.append(took() * 1000)

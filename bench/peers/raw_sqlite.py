@@ -6,8 +6,9 @@ Every UPDATE changes its row: SQLite skips the page write and the sync of one th
 from __future__ import annotations
 
 import sqlite3
+import time
 
-from _adapter import Adapter, Answer, expect_equal, serve, stopwatch, versions
+from _adapter import Adapter, Answer, expect_equal, rests, serve, stopwatch, versions
 
 BATCH = 500
 
@@ -62,7 +63,8 @@ class RawSqlite(Adapter):
     def w3(self, n: int, pause: float) -> Answer:
         """The least that a durable record costs: one commit for its start, one for its end."""
         latencies = []
-        for _ in range(n):
+        for rest in rests(n, pause):
+            time.sleep(rest)
             with stopwatch() as took:
                 self.update(self.insert(1), 1)
                 latencies.append(took() * 1000)

@@ -13,7 +13,19 @@ import time
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from _adapter import Adapter, Answer, Journal, Tally, expect_equal, serve, sqlite_bytes, stopwatch, text_of, versions
+from _adapter import (
+    Adapter,
+    Answer,
+    Journal,
+    Tally,
+    expect_equal,
+    rests,
+    serve,
+    sqlite_bytes,
+    stopwatch,
+    text_of,
+    versions,
+)
 from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -193,8 +205,8 @@ class TemporalAdapter(Adapter):
         if self.worker is None:
             await self.launch()
         latencies = []
-        for number in range(n):
-            await asyncio.sleep(pause)
+        for number, rest in enumerate(rests(n, pause)):
+            await asyncio.sleep(rest)
             with stopwatch() as took:
                 expect_equal("result", await (await self.start(ManySteps.run, number, 1)).result(), number)
                 latencies.append(took() * 1000)

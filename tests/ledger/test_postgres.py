@@ -21,7 +21,7 @@ import pytest
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
-from quire.ledger import postgres, postgres_bell, postgres_link, postgres_look, postgres_view
+from quire.ledger import postgres, postgres_bell, postgres_claim, postgres_link, postgres_look, postgres_view
 from quire.ledger.postgres import PostgresLedger
 from quire.ledger.postgres_wire import Wire
 from quire.machine import transition
@@ -1014,7 +1014,7 @@ async def test_an_idle_worker_sends_one_statement_for_each_look(postgres_url: st
 
 HOT = {
     name: sql
-    for module in (postgres, postgres_view)
+    for module in (postgres, postgres_claim, postgres_view)
     for name, sql in vars(module).items()
     if re.match("_?(TAKE|PEEK|BEAT|NEEDS_RECOVERY|RECOVERABLE|LOCK_.*|READ_.*)$", name)
 }
@@ -1024,6 +1024,16 @@ HOT = {
 async def test_no_hot_statement_reads_a_whole_table(postgres_url: str, name: str) -> None:
     async with opened(postgres_url, 1) as [ledger], ledger._claims.wire() as wire:
         assert await read_as_a_whole(wire, HOT[name]) == set()
+
+
+async def test_where_nothing_was_halted_the_look_for_work_to_take_over_reads_no_open_record(postgres_url: str) -> None:
+    async with opened(postgres_url, 1) as [ledger]:
+        await start_all(ledger, [f"r{number}" for number in range(50)])
+        async with ledger._claims.wire() as wire:
+            plan = await wire.ask(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {postgres._NEEDS_RECOVERY}", None)
+
+        scans = [line for (line,) in plan if "records_open" in line]
+        assert scans and all("never executed" in line for line in scans), scans
 
 
 async def test_no_small_look_reads_a_whole_table(postgres_url: str, sent: list[str]) -> None:

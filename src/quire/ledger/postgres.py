@@ -68,9 +68,15 @@ _BEAT = f"""
     FROM moment CROSS JOIN ledger LEFT JOIN controls ON true
 """
 _EXPIRED = f"closed IS NULL AND expires_at + {GRACE} * lease_seconds < {{}}"
+#: Order by order (there are few), so that where nothing was halted no record is looked at: the planner, left to itself,
+#: goes through all open records and asks for each whether it was.
 _OUTDATED = """
-    FROM controls JOIN records ON queue IS NOT NULL AND epoch < floor AND (scope = '*' OR workflow = scope)
-    WHERE NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0)
+    FROM controls CROSS JOIN LATERAL (
+        SELECT record_id, parent_id FROM records
+        WHERE queue IS NOT NULL AND epoch < floor AND (scope = '*' OR workflow = scope)
+            AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0)
+        OFFSET 0
+    ) AS outdated
 """
 _ABANDONED = """
     FROM fanins JOIN records USING (parent_id, generation)

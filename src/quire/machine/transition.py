@@ -27,7 +27,7 @@ can forget any of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, assert_never
 
@@ -38,7 +38,7 @@ from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tr
 from quire.model.change import Slot
 from quire.model.codec import dump, parse
 from quire.model.event import Line
-from quire.model.record import UNDO, Record, Status, changed
+from quire.model.record import PLACES, UNDO, Record, Status
 from quire.model.wait import On, Wait, dump_waits, earliest, load_waits
 
 #: A record whose worker was lost this often on one step is an ERROR: the step seems to kill its workers (protocol 23).
@@ -47,6 +47,8 @@ MOST_LOSSES = 3
 
 #: Makes a row without the detour through its own ``__new__``, which takes three times as long.
 _made = tuple.__new__
+#: Every move changes these two.
+_VERSION, _UPDATED_AT = PLACES["version"], PLACES["updated_at"]
 
 
 class Move(NamedTuple):
@@ -56,14 +58,17 @@ class Move(NamedTuple):
     lines: tuple[Line, ...]
 
 
-def _moved(record: Record, now: float, kind: str, told: str | dict[str, Any], /, **fields: Any) -> Move:
-    fields["version"] = record.version + 1
-    fields["updated_at"] = now
-    data = fields.get("data", record.data)
-    if data != record.data:
+def _moved(record: Record, now: float, kind: str, told: str | dict[str, Any], fields: Mapping[str, Any]) -> Move:
+    data = fields.get("data")
+    if data is not None and data != record.data:
         told = (parse(told) if isinstance(told, str) else told) | changes(record.data, data)
     line = _made(Line, (kind, told if isinstance(told, str) else dump(told)))
-    return _made(Move, (changed(record, fields), (line,)))
+    values = list(record)
+    for name, value in fields.items():
+        values[PLACES[name]] = value
+    values[_VERSION] = record.version + 1
+    values[_UPDATED_AT] = now
+    return _made(Move, (_made(Record, values), (line,)))
 
 
 @lru_cache(maxsize=4096)
@@ -88,12 +93,13 @@ def _entered(record: Record, step: str, data: str) -> dict[str, Any]:
 
 _RELEASED: dict[str, Any] = {"worker": None, "run_until": None}
 _AT_REST: dict[str, Any] = {**_RELEASED, "due_at": None, "waits": None, "question": None}
+_ENDS_WELL: dict[str, Any] = {**_AT_REST, "status": Status.DONE, "step": "", "entry": None, "last_error": None}
 
 
 def start(record: Record, now: float, by: str = "") -> Move:
     """A new record comes into the ledger."""
     told = {"workflow": record.workflow, "step": record.step} | ({"by": by} if by else {})
-    return _moved(record, now, "started", told)
+    return _moved(record, now, "started", told, {})
 
 
 def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = None) -> Move:
@@ -110,30 +116,30 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             else:
                 fields |= _RELEASED | {"status": Status.PENDING, "due_at": now}
             kind = "done" if outcome.ends else "moved"
-            return _moved(record, now, kind, _way(record.step, step), **fields)
+            return _moved(record, now, kind, _way(record.step, step), fields)
         case Done(result=result, data=data):
-            fields = _AT_REST | {"data": data, "entry": None, "result": result, "last_error": None}
-            return _moved(record, now, "done", _way(record.step, None), status=Status.DONE, step="", **fields)
+            fields = _ENDS_WELL | {"data": data, "result": result}
+            return _moved(record, now, "done", _way(record.step, None), fields)
         case Waits(waits=waits_, data=data):
             return _waiting(record, now, waits_, data)
         case Saved(data=data):
             entry = record.data if record.entry is None and data != record.data else record.entry
             until = now + keep.timeout if keep is not None else record.run_until
             fields = {"data": data, "entry": entry, "attempt": 0, "losses": 0, "run_until": until}
-            return _moved(record, now, "saved", {"step": record.step}, **fields)
+            return _moved(record, now, "saved", {"step": record.step}, fields)
         case Tried(error=error, delay=delay):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error, "again_in": round(delay, 3)}
             fields = _RELEASED | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}
-            return _moved(record, now, "failed", told, status=Status.PENDING, **fields)
+            return _moved(record, now, "failed", told, fields | {"status": Status.PENDING})
         case Broke(error=error, undo=undo):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error}
             tried = record._replace(attempt=record.attempt + 1, last_error=error)
             if undo:
                 return _to_undo(tried, now, "broke", told, Status.CANCELLED, error)
-            return _moved(tried, now, "broke", told, status=Status.ERROR, **_AT_REST)
+            return _moved(tried, now, "broke", told, _AT_REST | {"status": Status.ERROR})
         case Yielded(reason=reason):
             told = {"step": record.step, "reason": reason}
-            return _moved(record, now, "yielded", told, status=Status.PENDING, due_at=now, **_RELEASED)
+            return _moved(record, now, "yielded", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
         case Stopped(reason=reason, undo=undo):
             return stopped(record, now, reason, undo)
         case _:
@@ -154,20 +160,20 @@ def _waiting(record: Record, now: float, waits: tuple[Wait, ...], data: str) -> 
         "data": data,
         "entry": entry,
     }
-    return _moved(record, now, "asked" if asks else "waited", told, **fields)
+    return _moved(record, now, "asked" if asks else "waited", told, fields)
 
 
 def _to_undo(record: Record, now: float, kind: str, told: dict[str, Any], final: Status, reason: str) -> Move:
     ending = dump({"status": final, "reason": reason, "step": record.step})
     fields = _entered(record, UNDO, record.data) | _RELEASED | {"status": Status.PENDING, "due_at": now}
-    return _moved(record, now, kind, told | {"undo": True}, **fields, ending=ending)
+    return _moved(record, now, kind, told | {"undo": True}, fields | {"ending": ending})
 
 
 def stopped(record: Record, now: float, reason: str, undo: bool) -> Move:
     told = {"step": record.step, "reason": reason}
     if undo and record.step != UNDO:
         return _to_undo(record, now, "cancelled", told, Status.CANCELLED, reason)
-    return _moved(record, now, "cancelled", told, status=Status.CANCELLED, **_AT_REST)
+    return _moved(record, now, "cancelled", told, _AT_REST | {"status": Status.CANCELLED})
 
 
 # -- by the ledger ---------------------------------------------------------------------------------------------
@@ -178,7 +184,7 @@ def claim(record: Record, now: float, worker: str, run_id: str, timeout: float) 
     fields = {"status": Status.RUNNING, "worker": worker, "run_id": run_id, "run_until": now + timeout}
     if record.question is not None:  # the pass asks again if it still must
         fields["question"] = None
-    return _moved(record, now, "claimed", claim_told(worker, run_id, record.step), **fields)
+    return _moved(record, now, "claimed", claim_told(worker, run_id, record.step), fields)
 
 
 def claim_told(worker: str, run_id: str, step: str) -> str:
@@ -195,9 +201,9 @@ def wake(record: Record, now: float, key: str, why: str) -> Move:
     """What the record waited for (under ``key``) has come. Other waits are remembered: their ends do not move."""
     waits = [wait for wait in load_waits(record.waits) if not key or wait.key != key]
     if adoption.asked(record) is not None:  # one doubt less; a person says whether it goes on
-        return _moved(record, now, "woken", {"by": why}, **_asking(waits))
+        return _moved(record, now, "woken", {"by": why}, _asking(waits))
     fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
-    return _moved(record, now, "woken", {"by": why}, **fields)
+    return _moved(record, now, "woken", {"by": why}, fields)
 
 
 def _asking(waits: Sequence[Wait]) -> dict[str, Any]:
@@ -212,14 +218,14 @@ def lose(record: Record, now: float, why: str) -> Move:
     lost = record._replace(attempt=record.attempt + 1, losses=record.losses + 1)
     if lost.losses >= MOST_LOSSES:
         error = f"its worker was lost {lost.losses} times at step {record.step!r} ({why})"
-        return _moved(lost, now, "lost", told, status=Status.ERROR, last_error=error, **_AT_REST)
-    return _moved(lost, now, "lost", told, status=Status.PENDING, due_at=now, **_RELEASED)
+        return _moved(lost, now, "lost", told, _AT_REST | {"status": Status.ERROR, "last_error": error})
+    return _moved(lost, now, "lost", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
 
 
 def orphan(record: Record, now: float) -> Move:
     """The ledger gave the record to a worker that does not know of it: back it goes, unharmed."""
     told = {"worker": record.worker, "step": record.step}
-    return _moved(record, now, "orphaned", told, status=Status.PENDING, due_at=now, **_RELEASED)
+    return _moved(record, now, "orphaned", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
 
 
 def doubt(image: Record, now: float, keys: Sequence[tuple[str, str]]) -> Record:
@@ -238,7 +244,7 @@ def doubted(key: str, name: str, why: str = "") -> Wait:
 
 def turn(record: Record, now: float) -> Move:
     """A child that waited for its turn may start."""
-    return _moved(record, now, "woken", {"by": "its turn"}, status=Status.PENDING, due_at=now, waits=None)
+    return _moved(record, now, "woken", {"by": "its turn"}, {"status": Status.PENDING, "due_at": now, "waits": None})
 
 
 def halted(image: Record) -> Record:
@@ -278,11 +284,11 @@ def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
     fresh = {"status": Status.PENDING, "due_at": now, "attempt": 0, "losses": 0, "last_error": None, "ending": None}
     if step:
         fields = _entered(record, step, record.data) | _RELEASED | fresh | {"result": None}
-        return _moved(record, now, "rewound", told, **fields)
+        return _moved(record, now, "rewound", told, fields)
     if record.step == UNDO and record.ending is None:
         raise _refuse(record, "retry", "what it did was undone; rewind it to a step with --from STEP")
     fields = _RELEASED | fresh | {"ending": record.ending}
-    return _moved(record, now, "retried", told, **fields)
+    return _moved(record, now, "retried", told, fields)
 
 
 def move(record: Record, now: float, by: str, step: str, legal: Collection[str], *, rests: bool, ends: bool) -> Move:
@@ -302,11 +308,11 @@ def move(record: Record, now: float, by: str, step: str, legal: Collection[str],
     told = {"from": record.step, "to": step, "by": by}
     fields = _entered(record, step, record.data) | _RELEASED
     if ends:
-        return _moved(record, now, "moved", told, **fields | _AT_REST | {"status": Status.DONE, "step": step})
+        return _moved(record, now, "moved", told, fields | _AT_REST | {"status": Status.DONE, "step": step})
     if rests:
         waits = dump_waits([Wait(On.REST, name=step)])
-        return _moved(record, now, "moved", told, **fields | _AT_REST | {"status": Status.WAITING, "waits": waits})
-    return _moved(record, now, "moved", told, **fields | {"status": Status.PENDING, "due_at": now})
+        return _moved(record, now, "moved", told, fields | _AT_REST | {"status": Status.WAITING, "waits": waits})
+    return _moved(record, now, "moved", told, fields | {"status": Status.PENDING, "due_at": now})
 
 
 def answered(record: Record, now: float, key: str, told: dict[str, Any], data: str | None = None) -> Move:
@@ -319,12 +325,12 @@ def answered(record: Record, now: float, key: str, told: dict[str, Any], data: s
     fields: dict[str, Any] = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
     if data is not None and data != record.data:
         fields |= {"data": data, "entry": record.data if record.entry is None else record.entry}
-    return _moved(record, now, "answered", told, **fields)
+    return _moved(record, now, "answered", told, fields)
 
 
 def voted(record: Record, now: float, waits: Sequence[Wait], told: dict[str, Any]) -> Move:
     """One of several answers that a question needs."""
-    return _moved(record, now, "voted", told, waits=dump_waits(waits))
+    return _moved(record, now, "voted", told, {"waits": dump_waits(waits)})
 
 
 def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move:
@@ -335,9 +341,9 @@ def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move
     doubts = [wait for wait in waits if wait.on is On.DOUBT or adoption.stood(wait) is not None]
     if doubts:
         question = str((doubts[0].about or {}).get("text", ""))
-        return _moved(record, now, "resolved", told, waits=dump_waits(waits), question=question)
+        return _moved(record, now, "resolved", told, {"waits": dump_waits(waits), "question": question})
     fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
-    return _moved(record, now, "resolved", told, **fields)
+    return _moved(record, now, "resolved", told, fields)
 
 
 def adopt(record: Record, now: float, by: str, why: str, epoch: int, keys: Sequence[tuple[str, str]] = ()) -> Move:
@@ -347,7 +353,7 @@ def adopt(record: Record, now: float, by: str, why: str, epoch: int, keys: Seque
     asked = adoption.question(record, why, epoch, now)
     waits = [asked, *(doubted(key, name, "here or in the other book") for key, name in keys)]
     told = {"by": by, "reason": why, "step": record.step, "was": record.status}
-    return _moved(record, now, "adopted", told, epoch=epoch, **_RELEASED | _asking(waits))
+    return _moved(record, now, "adopted", told, _RELEASED | _asking(waits) | {"epoch": epoch})
 
 
 def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], told: dict[str, Any]) -> Move:
@@ -357,16 +363,16 @@ def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], to
     before = adoption.stood(asked) or {}
     if left:  # effects in doubt come first; then it starts its step from the top
         waits = [*left, *load_waits(before["waits"])]
-        return _moved(record, now, "answered", told, **_asking(waits))
+        return _moved(record, now, "answered", told, _asking(waits))
     fields = {word: before[word] for word in ("due_at", "waits", "question")}
-    return _moved(record, now, "answered", told, **fields, status=Status(before["status"]))
+    return _moved(record, now, "answered", told, fields | {"status": Status(before["status"])})
 
 
 def edit(record: Record, now: float, by: str, data: str) -> Move:
     """A person changes the data of a record that nobody holds."""
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "edit", f"it is {record.status}")
-    return _moved(record, now, "edited", {"by": by}, data=data, entry=None)
+    return _moved(record, now, "edited", {"by": by}, {"data": data, "entry": None})
 
 
 def revive(record: Record, now: float, by: str, epoch: int) -> Move:
@@ -379,7 +385,7 @@ def revive(record: Record, now: float, by: str, epoch: int) -> Move:
     rests = any(wait.on in (On.REST, On.TURN) for wait in load_waits(record.waits))
     status, due_at = (Status.WAITING, None) if rests else (Status.PENDING, now)
     fields = {"epoch": epoch, "status": status, "due_at": due_at, "question": None}
-    return _moved(record, now, "revived", {"by": by, "epoch": epoch}, **fields)
+    return _moved(record, now, "revived", {"by": by, "epoch": epoch}, fields)
 
 
 def undone(record: Record, now: float) -> Move:
@@ -387,4 +393,4 @@ def undone(record: Record, now: float) -> Move:
     ending = parse(record.ending) if record.ending else {"status": Status.CANCELLED, "reason": "undone"}
     told = {"status": ending["status"], "reason": ending["reason"]}
     fields = _AT_REST | {"ending": None, "last_error": ending["reason"]}
-    return _moved(record, now, "undone", told, status=Status(ending["status"]), **fields)
+    return _moved(record, now, "undone", told, fields | {"status": Status(ending["status"])})

@@ -248,11 +248,11 @@ class Hold:
         riding, lines = self._taken()
         change = Change(
             next_id(),
-            self.record.record_id,
-            self.record.version,
+            before.record_id,
+            before.version,
             image,
             self.host.worker_id,
-            (*lines, *self.migrated, *made.lines),
+            (*lines, *self.migrated, *made.lines) if lines or self.migrated else made.lines,
             riding,
             children,
             fanins,
@@ -345,6 +345,10 @@ class Hold:
             raise
         finally:
             self._unwind()
+
+    def over(self) -> None:
+        """The pass has ended. What it is made of lets go of each other, and is freed now, not when somebody tidies."""
+        del self.run, self._pending
 
     def _unwind(self) -> None:
         """End the pass where it stands."""

@@ -39,6 +39,9 @@ log = logging.getLogger("quire.worker")
 #: A worker stays on a record for at most so many steps, or so long, before others get their turn.
 KEEP_STEPS = 20
 KEEP_SECONDS = 30.0
+#: Where claims and commits go on side by side, a claim takes a quarter of a worker's places, but not less than this: so
+#: the store takes the next records while these run and those before them are settled.
+LEAST_CLAIM = 50
 #: At the end of its budget a worker needs this long to give back what it holds.
 FAREWELL_SECONDS = 0.5
 
@@ -297,7 +300,7 @@ class Worker:
 
     async def _dispatch(self) -> None:
         slots = self.registry.slots()
-        most = (self.concurrency + 1) // 2 if self.ledger.traits.side_by_side else self.concurrency
+        most = max(LEAST_CLAIM, self.concurrency // 4) if self.ledger.traits.side_by_side else self.concurrency
         turn = 0
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
@@ -411,7 +414,7 @@ class Worker:
 
     def _begin(self, record: Record) -> None:
         self._given[record.record_id] = record.version
-        task = asyncio.get_running_loop().create_task(self._holding(record))
+        task = asyncio.get_running_loop().create_task(self._hold(record))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
@@ -422,45 +425,43 @@ class Worker:
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             log.error("a run ended badly: %s", error, exc_info=error)
 
-    async def _holding(self, record: Record) -> None:
-        try:
-            await self._hold(record)
-        finally:
-            if self._given.get(record.record_id) == record.version:  # a later claim of it is not this one's to forget
-                del self._given[record.record_id]
-
     async def _hold(self, record: Record) -> None:
         """One worker's hold on a record: pass after pass while the ledger lets it stay."""
+        record_id, given, run_id = record.record_id, record.version, record.run_id
         since, steps = self.clock.boottime(), 0
-        while True:
-            workflow = self.registry.get(record.workflow)
-            step = workflow.find(record.step) if workflow is not None else None
-            if workflow is None or (step is None and record.step != UNDO):
-                return  # not claimed for these; the next beat gives it back
-            receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
-            steps += 1
-            try:
-                hold = self._held(record, workflow, step, receipts)
-            except QuireError as error:
-                await self._unreadable(record, workflow, step, error)
-                return
-            hold.keeps = self.may_keep(record, steps, since)
-            self.holds[record.record_id] = hold
-            try:
-                verdict = await (hold.perform() if step is not None else undo.perform(hold))
-            finally:
-                if self.holds.get(record.record_id) is hold:
-                    del self.holds[record.record_id]
-            if not isinstance(verdict, Applied):
-                return
-            run_id = record.run_id
-            record = verdict.record
-            for watcher in self.watchers:
-                watcher(record)
-            # Under a lost answer the record may have gone on, and may even have come back to this worker: by a claim of
-            # its own, which has a hold of its own.
-            if record.status is not Status.RUNNING or record.worker != self.worker_id or record.run_id != run_id:
-                return
+        try:
+            while True:
+                workflow = self.registry.get(record.workflow)
+                step = workflow.find(record.step) if workflow is not None else None
+                if workflow is None or (step is None and record.step != UNDO):
+                    return  # not claimed for these; the next beat gives it back
+                receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
+                steps += 1
+                try:
+                    hold = self._held(record, workflow, step, receipts)
+                except QuireError as error:
+                    await self._unreadable(record, workflow, step, error)
+                    return
+                hold.keeps = self.may_keep(record, steps, since)
+                self.holds[record_id] = hold
+                try:
+                    verdict = await (hold.perform() if step is not None else undo.perform(hold))
+                finally:
+                    if self.holds.get(record_id) is hold:
+                        del self.holds[record_id]
+                    hold.over()
+                if not isinstance(verdict, Applied):
+                    return
+                record = verdict.record
+                for watcher in self.watchers:
+                    watcher(record)
+                # Under a lost answer the record may have gone on, and may even have come back to this worker: by a
+                # claim of its own, which has a hold of its own.
+                if record.status is not Status.RUNNING or record.worker != self.worker_id or record.run_id != run_id:
+                    return
+        finally:
+            if self._given.get(record_id) == given:  # a later claim of it is not this one's to forget
+                del self._given[record_id]
 
     async def _receipts(self, record: Record) -> Sequence[Any]:
         found = await self.ledger.receipts(record_ids=[record.record_id])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -37,8 +38,14 @@ class Line(NamedTuple):
 
 def chained(previous: str, record_id: str, n: int, version: int, at: float, kind: str, body: str) -> str:
     """The hash of a line, given the hash of the line before it."""
-    text = f"{previous}\n{record_id}\n{n}\n{version}\n{at!r}\n{kind}\n{body}"
+    text = f"{previous}\n{record_id}\n{n}\n{version}\n{_written(at)}\n{kind}\n{body}"
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=64, typed=True)
+def _written(at: float) -> str:
+    """A moment as it is hashed. All lines of a batch are of one moment, and writing it takes as long as hashing."""
+    return repr(at)
 
 
 def first_break(events: Iterable[Event]) -> Event | None:

@@ -8,13 +8,20 @@ step waits at its commit, and while more bytes wait than ``QUEUE_BYTES`` its wor
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable, QuireError
 from quire.ledger.base import Ledger
 from quire.model.change import Change, Refused, Verdict
+
+log = logging.getLogger("quire.worker")
+
+#: Hears the verdict on a change, or why there is none.
+Told = Callable[[Verdict | BaseException], None]
 
 #: A batch ends here, too.
 BATCH_BYTES = 1_000_000
@@ -30,7 +37,7 @@ class Committer:
         self.clock = clock
         #: How long a batch without an answer is sent again.
         self.patience = patience
-        self._queue: deque[tuple[Change, asyncio.Future[Verdict], int]] = deque()
+        self._queue: deque[tuple[Change, Told, int]] = deque()
         self._bytes = 0
         self._draining: asyncio.Task[None] | None = None
 
@@ -40,51 +47,60 @@ class Committer:
         return len(self._queue)
 
     @property
+    def busy(self) -> bool:
+        """Something is on its way to the ledger."""
+        return self._draining is not None
+
+    @property
     def full(self) -> bool:
         """More waits than should: nothing new is to be begun."""
         return self._bytes > QUEUE_BYTES
 
     def submit(self, change: Change) -> asyncio.Future[Verdict]:
         future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self.put(change, partial(_tell, future))
+        return future
+
+    def put(self, change: Change, told: Told) -> None:
+        """The same for one who does not wait: ``told`` is called with the verdict."""
         size = _size(change)
-        self._queue.append((change, future, size))
+        self._queue.append((change, told, size))
         self._bytes += size
         if self._draining is None:
             self._draining = asyncio.ensure_future(self._drain())
-        return future
 
     async def _drain(self) -> None:
         try:
             while self._queue:
-                batch = self._batch()
+                changes, tolds = self._batch()
+                verdicts: Sequence[Verdict | BaseException]
                 try:
-                    verdicts = await self._commit([change for change, _ in batch])
+                    verdicts = await self._commit(changes)
                 except BaseException as error:
-                    for _, future in batch:
-                        if not future.done():
-                            if isinstance(error, asyncio.CancelledError):
-                                future.cancel()
-                            else:
-                                future.set_exception(error)
+                    verdicts = [error] * len(tolds)
                     if not isinstance(error, QuireError):
                         raise
-                else:
-                    for (_, future), verdict in zip(batch, verdicts, strict=True):
-                        if not future.done():
-                            future.set_result(verdict)
+                finally:
+                    for told, verdict in zip(tolds, verdicts, strict=True):
+                        try:
+                            told(verdict)
+                        except Exception:
+                            log.exception("what follows a commit failed")
         finally:
             self._draining = None
 
-    def _batch(self) -> list[tuple[Change, asyncio.Future[Verdict]]]:
-        batch: list[tuple[Change, asyncio.Future[Verdict]]] = []
+    def _batch(self) -> tuple[list[Change], list[Told]]:
+        changes: list[Change] = []
+        tolds: list[Told] = []
         size = 0
         most = self.ledger.traits.batch_changes
-        while self._queue and len(batch) < most and size < BATCH_BYTES:
-            change, future, bytes_ = self._queue.popleft()
-            batch.append((change, future))
+        while self._queue and len(changes) < most and size < BATCH_BYTES:
+            change, told, bytes_ = self._queue.popleft()
+            changes.append(change)
+            tolds.append(told)
             size += bytes_
         self._bytes -= size
-        return batch
+        return changes, tolds
 
     async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:
         waited, pause = 0.0, 0.05
@@ -109,6 +125,17 @@ class Committer:
     async def close(self) -> None:
         while self._draining is not None:
             await asyncio.wait({self._draining})
+
+
+def _tell(future: asyncio.Future[Verdict], verdict: Verdict | BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(verdict, asyncio.CancelledError):
+        future.cancel()
+    elif isinstance(verdict, BaseException):
+        future.set_exception(verdict)
+    else:
+        future.set_result(verdict)
 
 
 def _size(change: Change) -> int:

@@ -29,6 +29,7 @@ from quire.model.receipt import Kind, Receipt, Stage, key_of
 from quire.model.record import Record, Status
 from quire.model.side import Fanin
 from quire.model.wait import Wait, load_waits
+from quire.runtime.committer import Told
 from quire.runtime.host import Host
 
 if TYPE_CHECKING:
@@ -233,11 +234,33 @@ class Hold:
         elif isinstance(verdict, Applied) and verdict.stop:
             self.halt(Stopped("it was cancelled, or halted"))
 
-    async def move(self, outcome: Outcome, *, keep: bool = False) -> Verdict:
-        """Settle an outcome: commit the record's next image."""
+    async def move(self, outcome: Outcome) -> Verdict:
+        """Commit what the pass came to so far: the record's next image."""
+        before = self.record
+        verdict = await self.host.submit(self._change(outcome))
+        instead = self._heard(before, verdict)
+        return verdict if instead is None else await self.host.submit(instead)
+
+    def settle(self, outcome: Outcome, told: Told) -> None:
+        """The same at the end of the pass, which does not wait for it: ``told`` hears the verdict."""
+
+        def heard(verdict: Verdict | BaseException) -> None:
+            instead = None if isinstance(verdict, BaseException) else self._heard(before, verdict)
+            if instead is None:
+                told(verdict)
+            else:
+                self.host.put(instead, told)
+
+        before = self.record
+        keep = self.keeps and self.stop is None and isinstance(outcome, Next)
+        self.host.put(self._change(outcome, keep=keep), heard)
+
+    def _change(self, outcome: Outcome, *, keep: bool = False) -> Change:
+        """The change that an outcome leads to. What is submitted after it stands on its image."""
         slot = self._slot(outcome) if keep or isinstance(outcome, Saved) else None
-        made = transition.settle(self.record, outcome, self.host.now(), keep=slot)
-        before, image = self.record, made.image
+        before = self.record
+        made = transition.settle(before, outcome, self.host.now(), keep=slot)
+        image = made.image
         if self.note is not image.note:
             image = image._replace(note=self.note)
         children: tuple[Record, ...] = ()
@@ -246,7 +269,8 @@ class Hold:
             children, fanins = outcome.children, outcome.fanins
             image = image._replace(fanouts=image.fanouts + len(fanins))
         riding, lines = self._taken()
-        change = Change(
+        self.record = image
+        return Change(
             next_id(),
             before.record_id,
             before.version,
@@ -259,26 +283,28 @@ class Hold:
             slot if isinstance(outcome, Next) else None,
             frees=self.step.cap is not None or self.workflow.cap is not None,
         )
-        self.record = image  # what is submitted after this stands on it
-        verdict = await self.host.submit(change)
+
+    def _heard(self, before: Record, verdict: Verdict) -> Change | None:
+        """What a verdict means for the hold; and the change to make instead where the ledger will not take this one."""
         match verdict:
             case Applied(record=row):
                 self.record = row
                 self.migrated = ()
             case Conflict():
                 self.lose()
-            case Refused(code=code, reason=reason) if image.status is not Status.ERROR:
+            case Refused(code=code, reason=reason) if self.record.status is not Status.ERROR:
                 self.record = before
-                return await self.submit(transition.settle(before, Broke(f"{code}: {reason}"), self.host.now()))
-        return verdict
+                return self._plain(transition.settle(before, Broke(f"{code}: {reason}"), self.host.now()))
+        return None
 
     async def submit(self, made: Move) -> Verdict:
-        """Commit a move with nothing but its own lines: the ledger will not take another, or there is nothing else."""
+        """Commit a move with nothing but its own lines."""
+        return await self.host.submit(self._plain(made))
+
+    def _plain(self, made: Move) -> Change:
         record = self.record
         lines = (*self.migrated, *made.lines)
-        return await self.host.submit(
-            Change(next_id(), record.record_id, record.version, made.image, self.host.worker_id, lines)
-        )
+        return Change(next_id(), record.record_id, record.version, made.image, self.host.worker_id, lines)
 
     def _slot(self, outcome: Outcome) -> Any:
         if isinstance(outcome, Next):
@@ -376,20 +402,30 @@ class Hold:
 
     # -- performing --------------------------------------------------------------------------------------------
 
-    async def perform(self) -> Verdict | None:
-        """One pass of the step, and its settling. None: the record is lost to this worker."""
+    async def perform(self, told: Told) -> None:
+        """One pass of the step. Its settling is under way when this returns; ``told`` hears how it ended.
+
+        Raises ``LeaseLost`` when the record is lost to this worker: then there is nothing to settle.
+        """
         self._task = asyncio.current_task()
         outcome = await self._outcome()
         if self._suspending is not None:
             await asyncio.wait({self._suspending})
-            if not self.lost:
-                return self.settled if self.stop is None else await self.move(self.stop)
-            self._suspending.result()
+            if self.lost:
+                self._suspending.result()
+            elif self.stop is None:
+                assert self.settled is not None
+                told(self.settled)
+                return
+            outcome = self.stop
         if self.lost or outcome is None:
-            return None
-        return await self.move(outcome, keep=self.keeps and self.stop is None and isinstance(outcome, Next))
+            raise LeaseLost(f"another worker holds {self.record.record_id!r} now")
+        self.settle(outcome, told)
 
     async def _outcome(self) -> Outcome | None:
+        """Run the step's function. As soon as it is over, nobody cancels its task any more: others run in it, too."""
+        failure: Exception | None = None
+        value: Any = None
         try:
             if self.step.is_async:
                 assert self.step.fn is not None
@@ -397,13 +433,11 @@ class Hold:
             else:
                 value = await self._in_thread()
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            ours = self._suspending is not None or self.stop is not None or self.lost
-            if not ours:
+            if not (self._suspending is not None or self.stop is not None or self.lost):
                 raise
-            if task is not None:
-                while task.cancelling():
-                    task.uncancel()
+            task, self._task = self._task, None
+            while task is not None and task.cancelling():
+                task.uncancel()
             await self._landed()
             return self.stop
         except Suspended:
@@ -412,18 +446,17 @@ class Hold:
             self.lost = True
             return None
         except Exception as error:  # noqa: BLE001 - a step may raise anything
-            await self._landed()
-            if self.stop is not None or self._suspending is not None:
-                self.host.swallowed(self.record)
-                return self.stop
-            return self._failed(error)
+            failure = error
+        finally:
+            self._task = None
+        if self.stop is not None or self._suspending is not None:
+            self.host.swallowed(self.record)
         if self._flights:
             await self._landed()
         if self.stop is not None or self._suspending is not None:
-            self.host.swallowed(self.record)
             return self.stop
         try:
-            return self._returned(value)
+            return self._returned(value) if failure is None else self._failed(failure)
         except QuireError as error:
             return self._failed(error)
 

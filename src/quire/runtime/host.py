@@ -14,6 +14,7 @@ from quire.model.change import Change, Verdict
 from quire.model.receipt import Keyring
 from quire.model.record import Record
 from quire.model.side import Worker
+from quire.runtime.committer import Told
 
 
 class Host(Protocol):
@@ -39,6 +40,10 @@ class Host(Protocol):
 
     def submit(self, change: Change) -> Future[Verdict]:
         """Hand a change to the committer."""
+        ...
+
+    def put(self, change: Change, told: Told) -> None:
+        """The same for one who does not wait: ``told`` is called with the verdict."""
         ...
 
     def time_for(self, span: float) -> float:

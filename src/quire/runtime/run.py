@@ -57,11 +57,12 @@ class Run(Generic[D, X]):
         hold.run = self
         entry = record.entry if record.entry is not None else record.data
         self._codec = hold.workflow.data
+        self._what = f"the data of {record.record_id!r}"
         #: The record's data, as at entry of the step; what the step makes of it is kept when the step ends or waits.
-        self.data: D = self._codec.decode(entry, f"the data of {record.record_id!r}")
+        self.data: D = self._codec.decode(entry, self._what)
 
     def _encoded(self) -> str:
-        return self._codec.encode(self.data, f"the data of {self.record_id!r}")
+        return self._codec.encode(self.data, self._what)
 
     @property
     def deps(self) -> X:

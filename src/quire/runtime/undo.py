@@ -10,28 +10,31 @@ import asyncio
 from typing import Any
 
 from quire.clock import seconds
+from quire.errors import LeaseLost
 from quire.machine import transition
 from quire.machine.effect import Act, find_effect
 from quire.machine.outcome import Waits
 from quire.machine.retry import Retry
 from quire.machine.transition import doubted
-from quire.model.change import Query, Verdict
+from quire.model.change import Query
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.wait import Wait
 from quire.runtime.calls import returns
+from quire.runtime.committer import Told
 from quire.runtime.hold import Hold, described
 
 RETRY = Retry(1)
 
 
-async def perform(hold: Hold) -> Verdict | None:
-    """Undo everything that is left to undo, then end the record as it was going to end."""
+async def perform(hold: Hold, told: Told) -> None:
+    """Undo everything that is left to undo, then end the record as it was going to end. ``told`` hears the verdict."""
     doubts = await _undone(hold)
     if hold.lost:
-        return None
+        raise LeaseLost(f"another worker holds {hold.record.record_id!r} now")
     if doubts:
-        return await hold.move(Waits(tuple(doubts), hold.record.data))
-    return await hold.submit(transition.undone(hold.record, hold.host.now()))
+        told(await hold.move(Waits(tuple(doubts), hold.record.data)))
+    else:
+        told(await hold.submit(transition.undone(hold.record, hold.host.now())))
 
 
 async def _undone(hold: Hold) -> list[Wait]:

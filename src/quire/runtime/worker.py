@@ -11,12 +11,16 @@ import asyncio
 import logging
 import os
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
-from quire.errors import Crowded, LedgerUnavailable, Moved, QuireError, WorkerClosed
+from quire.errors import Crowded, LeaseLost, LedgerUnavailable, Moved, QuireError, WorkerClosed
 from quire.ledger.base import Ledger
 from quire.machine import transition
 from quire.machine.difference import changes
@@ -30,7 +34,7 @@ from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
 from quire.runtime import process, schedule, undo
-from quire.runtime.committer import Committer
+from quire.runtime.committer import Committer, Told
 from quire.runtime.hold import Hold
 from quire.runtime.run import Run
 
@@ -39,11 +43,27 @@ log = logging.getLogger("quire.worker")
 #: A worker stays on a record for at most so many steps, or so long, before others get their turn.
 KEEP_STEPS = 20
 KEEP_SECONDS = 30.0
-#: Where claims and commits go on side by side, a claim takes a quarter of a worker's places, but not less than this: so
-#: the store takes the next records while these run and those before them are settled.
+#: Where claims and commits go on side by side, the first claim takes so many, and while more is due each takes twice as
+#: many as the one before, up to a quarter of the worker's places. So the first begin soon, and afterwards the store
+#: takes the next ones while these run and those before them are settled.
 LEAST_CLAIM = 50
 #: At the end of its budget a worker needs this long to give back what it holds.
 FAREWELL_SECONDS = 0.5
+
+
+class Stay:
+    """A record's stay with this worker, from claim to release: pass after pass while the ledger lets it stay."""
+
+    __slots__ = ("given", "hold", "record", "run_id", "since", "steps")
+
+    def __init__(self, record: Record, since: float) -> None:
+        self.record = record
+        self.run_id = record.run_id
+        #: The version at which the ledger gave it to this worker.
+        self.given = record.version
+        self.since = since
+        self.steps = 0
+        self.hold: Hold | None = None
 
 
 class Worker:
@@ -81,10 +101,15 @@ class Worker:
         self._given: dict[str, int] = {}
         #: Called with every record that this worker has settled, as it is then.
         self.watchers: list[Callable[[Record], None]] = []
+        #: Records whose next pass may begin, the tasks that run passes, and whether one has just been made for these.
+        self._ready: deque[Stay] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._going = False
+        self._context = copy_context()
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
         self._stopping = False
+        self._leaving = False
         self._moved: Moved | None = None
         self._left_priority: int | None = None
         self._epoch = 0
@@ -100,6 +125,9 @@ class Worker:
 
     def submit(self, change: Change) -> asyncio.Future[Verdict]:
         return self.committer.submit(change)
+
+    def put(self, change: Change, told: Told) -> None:
+        self.committer.put(change, told)
 
     def time_for(self, span: float) -> float:
         if self.budget_end is None:
@@ -228,6 +256,7 @@ class Worker:
 
         Raises ``Moved``, with where to, if the ledger is sealed: after the acts under way have their receipts.
         """
+        self._context = copy_context()
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget
@@ -269,14 +298,23 @@ class Worker:
     grace: float = 10.0
 
     async def _wind_up(self) -> None:
-        if self._tasks and self.budget_end is None and self.grace > 0:
-            await asyncio.wait(self._tasks, timeout=self.grace)
+        if self.budget_end is None and self.grace > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._at_rest(), self.grace)
+        self._leaving = True  # what would stay for another step is given back by the farewell
         for hold in list(self.holds.values()):
             hold.halt(Yielded("the worker ends"))
-        if self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._at_rest()
+        self._leaving = False
         self.threads.shutdown(wait=False, cancel_futures=True)
         self.threads = ThreadPoolExecutor(min(32, max(4, self.concurrency)), "quire-step")
+
+    async def _at_rest(self) -> None:
+        """Until no step runs and nothing is on its way to the ledger."""
+        while self._tasks or self.committer.busy:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            await self.committer.close()
 
     async def _patiently(self, work: Callable[[], Any]) -> Any:
         pause = 0.05
@@ -300,12 +338,12 @@ class Worker:
 
     async def _dispatch(self) -> None:
         slots = self.registry.slots()
-        most = max(LEAST_CLAIM, self.concurrency // 4) if self.ledger.traits.side_by_side else self.concurrency
-        turn = 0
+        least = LEAST_CLAIM if self.ledger.traits.side_by_side else self.concurrency
+        reach, turn = least, 0
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
                 return
-            free = min(self.concurrency - len(self._tasks), most)
+            free = min(self.concurrency - len(self._given), reach)
             if self.committer.full:
                 free = 0
             claimed = None
@@ -323,9 +361,11 @@ class Worker:
                 self._left_priority = claimed.left_priority
                 self._idle = len(claimed.records) < free and claimed.left_priority is None
                 if len(claimed.records) == free:
+                    reach = max(least, min(2 * reach, self.concurrency // 4))
                     continue
+                reach = least
             # A run that ended while the claim was under way may have made something due that the claim did not see.
-            quiet = not self._tasks and not self._nudge.is_set()
+            quiet = not self._given and not self._nudge.is_set()
             if claimed is not None and not claimed.records and quiet and self._until_idle:
                 due = claimed.next_due_at
                 if due is None or due > self.now():
@@ -391,7 +431,7 @@ class Worker:
 
     def room_for(self, record: Record) -> Slot | None:
         """What a new record takes if it may begin here at once: this worker runs, has room, and nothing due waits."""
-        busy = len(self._tasks) >= self.concurrency or self.committer.full
+        busy = len(self._given) >= self.concurrency or self.committer.full
         if not self._idle or self._stopping or busy or record.priority < 0:
             return None
         if record.status is not Status.PENDING or self._lease_end <= self.clock.boottime() + self.lease / 3:
@@ -412,56 +452,112 @@ class Worker:
         finally:
             self._claims.discard(change.change_id)
 
+    # -- stays -------------------------------------------------------------------------------------------------
+
     def _begin(self, record: Record) -> None:
         self._given[record.record_id] = record.version
-        task = asyncio.get_running_loop().create_task(self._hold(record))
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        self._ready.append(Stay(record, self.clock.boottime()))
+        self._go()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _go(self) -> None:
+        """See to it that what is ready runs: one after the other in one task, as long as no step waits for anything.
+
+        A step that waits keeps the task that it runs in, and another one takes the rest.
+        """
+        if self._going or not self._ready:
+            return
+        self._going = True
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._lane(), context=self._context.copy())
+        self._tasks.add(task)
+        task.add_done_callback(self._lane_ended)
+        loop.call_soon(self._go_on)  # its turn comes when the task has ended, or waits
+
+    def _go_on(self) -> None:
+        self._going = False
+        self._go()
+
+    async def _lane(self) -> None:
+        task = asyncio.current_task()
+        while self._ready:
+            stay = self._ready.popleft()
+            try:
+                await self._pass(stay)
+            except BaseException as error:
+                self._let_go(stay)
+                if isinstance(error, asyncio.CancelledError):
+                    if task is None or task.cancelling():  # not the pass, but this task is to end
+                        raise
+                elif not isinstance(error, Exception):
+                    raise
+                elif not isinstance(error, LeaseLost):
+                    log.error("a run ended badly: %s", error, exc_info=error)
+            if copy_context() != self._context:
+                return  # what a step left in its context is not for the next record
+
+    def _lane_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if task.cancelled() or task.exception() is not None:  # the process ends
+            while self._ready:
+                self._let_go(self._ready.popleft())
+
+    async def _pass(self, stay: Stay) -> None:
+        """One pass over a record, from the top of its step."""
+        record = stay.record
+        workflow = self.registry.get(record.workflow)
+        step = workflow.find(record.step) if workflow is not None else None
+        if workflow is None or (step is None and record.step != UNDO):
+            self._let_go(stay)  # not claimed for these; the next beat gives it back
+            return
+        receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
+        stay.steps += 1
+        try:
+            hold = stay.hold = self._held(record, workflow, step, receipts)
+        except QuireError as error:
+            await self._unreadable(record, workflow, step, error)
+            self._let_go(stay)
+            return
+        hold.keeps = self.may_keep(record, stay.steps, stay.since)
+        self.holds[record.record_id] = hold
+        told = partial(self._settled, stay)
+        await (hold.perform(told) if step is not None else undo.perform(hold, told))
+
+    def _settled(self, stay: Stay, verdict: Verdict | BaseException) -> None:
+        """The ledger has answered: the record stays for its next step, or leaves."""
+        if isinstance(verdict, Applied):
+            record = verdict.record
+            for watcher in self.watchers:
+                watcher(record)
+            # Under a lost answer the record may have gone on, and may even have come back to this worker: by a claim of
+            # its own, which has a stay of its own.
+            stays = record.status is Status.RUNNING and record.worker == self.worker_id and record.run_id == stay.run_id
+            if stays and not self._leaving:
+                self._free(stay)
+                stay.record, stay.given = record, record.version
+                self._given[record.record_id] = record.version
+                self._ready.append(stay)
+                self._go()
+                return
+        elif isinstance(verdict, Exception):
+            log.error("a run ended badly: %s", verdict, exc_info=verdict)
+        self._let_go(stay)
+
+    def _free(self, stay: Stay) -> None:
+        """The pass is over."""
+        hold, stay.hold = stay.hold, None
+        if hold is not None:
+            if self.holds.get(stay.record.record_id) is hold:
+                del self.holds[stay.record.record_id]
+            hold.over()
+
+    def _let_go(self, stay: Stay) -> None:
+        """The record leaves this worker."""
+        self._free(stay)
+        record_id = stay.record.record_id
+        if self._given.get(record_id) == stay.given:  # a later claim of it is not this one's to forget
+            del self._given[record_id]
         if self._until_idle or not self._idle:
             self._nudge.set()
-        if not task.cancelled() and isinstance(error := task.exception(), Exception):
-            log.error("a run ended badly: %s", error, exc_info=error)
-
-    async def _hold(self, record: Record) -> None:
-        """One worker's hold on a record: pass after pass while the ledger lets it stay."""
-        record_id, given, run_id = record.record_id, record.version, record.run_id
-        since, steps = self.clock.boottime(), 0
-        try:
-            while True:
-                workflow = self.registry.get(record.workflow)
-                step = workflow.find(record.step) if workflow is not None else None
-                if workflow is None or (step is None and record.step != UNDO):
-                    return  # not claimed for these; the next beat gives it back
-                receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
-                steps += 1
-                try:
-                    hold = self._held(record, workflow, step, receipts)
-                except QuireError as error:
-                    await self._unreadable(record, workflow, step, error)
-                    return
-                hold.keeps = self.may_keep(record, steps, since)
-                self.holds[record_id] = hold
-                try:
-                    verdict = await (hold.perform() if step is not None else undo.perform(hold))
-                finally:
-                    if self.holds.get(record_id) is hold:
-                        del self.holds[record_id]
-                    hold.over()
-                if not isinstance(verdict, Applied):
-                    return
-                record = verdict.record
-                for watcher in self.watchers:
-                    watcher(record)
-                # Under a lost answer the record may have gone on, and may even have come back to this worker: by a
-                # claim of its own, which has a hold of its own.
-                if record.status is not Status.RUNNING or record.worker != self.worker_id or record.run_id != run_id:
-                    return
-        finally:
-            if self._given.get(record_id) == given:  # a later claim of it is not this one's to forget
-                del self._given[record_id]
 
     async def _receipts(self, record: Record) -> Sequence[Any]:
         found = await self.ledger.receipts(record_ids=[record.record_id])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from quire.ledger import rows
 from quire.ledger.blobs import spilled
@@ -16,6 +16,9 @@ from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import CLAIMABLE, Record
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
+
+#: Of one statement so many kinds are made, by the columns in which rows are alike; others take all columns apart.
+MOST_SHAPES = 20
 
 _SQL_TYPES = {"int": "bigint", "float": "float8", "bool": "boolean"}
 
@@ -32,26 +35,47 @@ _QUEUED = ("queue", "rank")
 _LONG = frozenset(Record._fields[place] for place in rows.LONG[Record])
 
 
-class _Statement(NamedTuple):
-    """A statement over many rows, an array for each column; and over one row, which costs less by itself."""
+class _Statement:
+    """A statement over rows, which it reads from a table ``new``.
 
-    many: str
-    one: str
+    Many rows go as an array for each column. To take these apart is a good part of the server's work, so a column that
+    has the same value in all rows goes as that value: in a batch most have. One row goes by its values.
+    """
+
+    def __init__(self, types: Mapping[str, str], text: Callable[[str, str], str]) -> None:
+        self._types = types
+        #: Makes the statement, given the table and how many rows it has, as SQL.
+        self._text = text
+        self.one = text(f"(VALUES ({self._places()})) AS new ({_names(types)})", "1")
+        self._many: dict[tuple[bool, ...], str] = {}
+
+    def _places(self) -> str:
+        return ", ".join(f"${place}::{sql}" for place, sql in enumerate(self._types.values(), 1))
+
+    def many(self, alike: tuple[bool, ...]) -> str | None:
+        """The statement for rows that are alike in these columns; None if there are too many of its kind already."""
+        made = self._many.get(alike)
+        if made is None and (len(self._many) < MOST_SHAPES or not any(alike)):
+            made = self._many[alike] = self._text(self._table(alike), "cardinality($1::text[])")
+        return made
+
+    def _table(self, alike: tuple[bool, ...]) -> str:
+        columns = zip(self._types.items(), alike, strict=True)
+        places = [(place, name, sql, same) for place, ((name, sql), same) in enumerate(columns, 1)]
+        arrays = ", ".join(f"${place}::{sql}[]" for place, _, sql, same in places if not same)
+        single = _names([name for _, name, _, same in places if not same])
+        if not any(alike):
+            return f"unnest({arrays}) AS new ({single})"
+        values = ", ".join(f"${place}::{sql}" if same else rows.quoted(name) for place, name, sql, same in places)
+        return f"(SELECT {values} FROM unnest({arrays}) AS each ({single})) AS new ({_names(self._types)})"
 
 
-def _given(types: dict[str, str]) -> tuple[str, str]:
-    """What a statement is given, as a table: many rows, and one."""
-    places = list(enumerate(types.values(), 1))
-    many = ", ".join(f"${place}::{sql}[]" for place, sql in places)
-    one = ", ".join(f"${place}::{sql}" for place, sql in places)
-    return f"unnest({many})", f"(VALUES ({one}))"
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(rows.quoted, names))
 
 
 def _insert(table: str, types: dict[str, str], conflict: str = "") -> _Statement:
-    names = ", ".join(map(rows.quoted, types))
-    return _Statement(
-        *[f"INSERT INTO {table} ({names}) SELECT * FROM {new} AS new {conflict}" for new in _given(types)]
-    )
+    return _Statement(types, lambda new, _: f"INSERT INTO {table} ({_names(types)}) SELECT * FROM {new} {conflict}")
 
 
 def _upsert(type_: Any, types: dict[str, str]) -> _Statement:
@@ -75,16 +99,12 @@ _ADD_BLOBS = _insert("blobs", {"hash": "text", "text": "text"}, "ON CONFLICT DO 
 def _update(names: tuple[str, ...], guess: bool) -> _Statement:
     types = {"record_id": "text"} | {name: _STORED[name] for name in names} | (WAS if guess else {})
     sets = ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
-    columns = ", ".join(map(rows.quoted, types))
-    many, one = (
-        f"UPDATE records SET {sets} FROM {new} AS new ({columns}) WHERE records.record_id = new.record_id"
-        for new in _given(types)
-    )
-    if not guess:
-        return _Statement(many, one)
-    return _Statement(
-        guarded(f"{many} AND {UNCHANGED}", "cardinality($1::text[])"), guarded(f"{one} AND {UNCHANGED}", "1")
-    )
+
+    def text(new: str, count: str) -> str:
+        update = f"UPDATE records SET {sets} FROM {new} WHERE records.record_id = new.record_id"
+        return guarded(f"{update} AND {UNCHANGED}", count) if guess else update
+
+    return _Statement(types, text)
 
 
 def _id_of(pair: tuple[Record, Record]) -> str:
@@ -129,10 +149,22 @@ class _Rows:
         self._send(statement, [(sql_type, columns[name]) for name, sql_type in types.items()])
 
     def _send(self, statement: _Statement, columns: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        if len(columns[0][1]) == 1:
+        count = len(columns[0][1])
+        if count == 1:
             self.wire.send(statement.one, *[single(sql_type, values[0]) for sql_type, values in columns])
-        else:
-            self.wire.send(statement.many, *[array(sql_type, values) for sql_type, values in columns])
+            return
+        # The first column is the key, or part of it: by it the rows are counted.
+        alike = (False, *[values.count(values[0]) == count for _, values in columns[1:]])
+        sql = statement.many(alike)
+        if sql is None:
+            alike = (False,) * len(columns)
+            sql = statement.many(alike)
+            assert sql is not None
+        given = [
+            single(sql_type, values[0]) if same else array(sql_type, values)
+            for same, (sql_type, values) in zip(alike, columns, strict=True)
+        ]
+        self.wire.send(sql, *given)
 
     def _shortened(self, column: Sequence[str | None], before: Sequence[str | None] | None) -> Sequence[str | None]:
         """The column with its long values put aside as blobs; what the row had before is in the ledger already."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quire.ledger.blobs import is_reference, spilled
@@ -36,7 +36,8 @@ LONG: dict[type[Any], tuple[int, ...]] = {
 #: others, among them long data and what indexes look at, where they are. Few, so that there are few statements.
 FAMILIES: tuple[tuple[str, ...], ...] = (
     ("step", "visit", "due_at", "run_until"),
-    ("status", "worker", "run_id"),
+    ("status", "worker"),
+    ("run_id",),
     ("data", "entry"),
     ("attempt", "losses", "waits", "question", "last_error"),
     ("result",),
@@ -73,7 +74,7 @@ def record_of(row: Sequence[Any]) -> Record:
     values = list(row)
     values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
     values[_COUNTED_AT] = bool(values[_COUNTED_AT])
-    return Record._make(values)
+    return tuple.__new__(Record, values)
 
 
 def receipt_of(row: Sequence[Any]) -> Receipt:
@@ -125,10 +126,12 @@ OLD_WORKER = (
 )
 
 
-def references(rows: Iterable[Any], type_: type[Any]) -> set[str]:
+def references(rows: Sequence[Any], type_: type[Any]) -> set[str]:
     """The blobs that these rows name."""
-    places = LONG.get(type_, ())
-    return {row[place] for row in rows for place in places if is_reference(row[place])}
+    found: set[str] = set()
+    for place in LONG.get(type_, ()):
+        found.update([text for row in rows if (text := row[place]) and text[0] == "@"])
+    return found
 
 
 def with_blobs(row: Any, type_: type[Any], lookup: Callable[[str, str], str]) -> Any:

@@ -122,8 +122,9 @@ async def test_steps_with_a_cap_are_claimed_after_those_without_and_have_their_t
         assert await claimed(ledger, slot("capped", cap=3), free, limit=2) == ["c2", "f5"]
 
 
+@pytest.mark.parametrize("first", [[], [slot("capped", cap=2)]], ids=["alone", "after a capped step with nothing due"])
 async def test_a_claim_of_steps_without_a_limit_is_one_flush(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, first: list[Slot]
 ) -> None:
     async with opened(postgres_url, 1) as [ledger]:
         await start_all(ledger, ["a", "b", "c"])
@@ -136,7 +137,7 @@ async def test_a_claim_of_steps_without_a_limit_is_one_flush(
 
         monkeypatch.setattr(Wire, "flush", counted)
 
-        assert [row.record_id for row in (await ledger.claim(_claim(slot()))).records] == ["b", "c"]
+        assert [row.record_id for row in (await ledger.claim(_claim(*first, slot()))).records] == ["b", "c"]
         assert flushes == [True]
 
 

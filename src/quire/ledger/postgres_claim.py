@@ -9,7 +9,7 @@ first answer was lost, are decided here, under locks, as every other verb is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quire.clock import Clock
 from quire.errors import LedgerUnavailable, Moved
@@ -136,19 +136,23 @@ class PostgresClaims(PostgresDecides):
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         super().__init__(url, clock)
+        #: The last claim took something, so that more may be due; and the last look saw something due of steps with a
+        #: limit.
         self._more_is_due = False
+        self._limited_is_due = False
 
     async def claim(self, claim: Claim) -> Claimed:
         self._bell.still()
         if not claim.again and not self._more_is_due:
             ((*found,),) = await self._asked(_PEEK, *self._peeking(claim), lane=self._claims)
-            look = _Peek(*found)
+            look = self._looked(found)
             if not look.sealed:
                 may_claim(claim, known=look.closed is not None, closed=look.closed or None)
                 if not look.claimable:
                     return Claimed((), look.now, look.next_due, look.priority, look.epoch)
-        # Steps with a cap have their turn: whichever step is the first is asked first.
-        if claim.again or not claim.slots or limited(claim.slots[0]) or self.barrier is not None:
+        # Steps with a limit have their turn, too: whichever step is the first is asked first.
+        their_turn = claim.slots and limited(claim.slots[0]) and self._limited_is_due
+        if claim.again or not claim.slots or their_turn or self.barrier is not None:
             claimed = await self._weighed(claim)
         else:
             try:
@@ -160,6 +164,11 @@ class PostgresClaims(PostgresDecides):
                 claimed = await self._weighed(claim._replace(again=True))
         self._more_is_due = bool(claimed.records)
         return claimed
+
+    def _looked(self, found: Sequence[Any]) -> _Peek:
+        look = _Peek(*found)
+        self._limited_is_due = look.limited
+        return look
 
     def _peeking(self, claim: Claim) -> tuple[float | None, bytes, bytes, bytes, str]:
         return self._told, *_named(claim.slots), array("boolean", list(map(limited, claim.slots))), claim.worker
@@ -176,7 +185,7 @@ class PostgresClaims(PostgresDecides):
             place = self._take(wire, claim, plain)
             peek = wire.send(_PEEK, *self._peeking(claim))
             answers = await wire.flush(commits=True)
-            return [rows.record_of(row) for row in answers[place].rows()], _Peek(*answers[peek].rows()[0])
+            return [rows.record_of(row) for row in answers[place].rows()], self._looked(answers[peek].rows()[0])
 
         taken, look = await self._transacted(self._claims, body)
         if look.sealed:
@@ -248,7 +257,7 @@ class PostgresClaims(PostgresDecides):
             return taken
 
         taken, answers = await self._written(wire, "claim", view, decide)
-        look = _Peek(*answers[peek].rows()[0])
+        look = self._looked(answers[peek].rows()[0])
         return Claimed(tuple(taken), view.now, look.next_due, look.priority, look.epoch)
 
 

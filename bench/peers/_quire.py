@@ -43,8 +43,6 @@ ORIGINALS = 500
 COPIES = 100
 COPIED = "record_id || '~' || copy.i"
 bodies = Tally()
-#: Records whose end this worker has committed.
-ends = Tally()
 journal: Journal | None = None
 journal_path = ""
 Data = dict[str, Any]
@@ -158,9 +156,11 @@ class QuireAdapter(Profiled, Adapter):
     async def setup(self, url: str, directory: str) -> Answer:
         self.url = url
         self.directory = directory
+        self.all_ended = asyncio.Event()
         self.on_postgres = url.startswith("postgresql")
         self.lines: dict[int, Workflow[Data, int, None]] = {}
         self.ended: dict[str, asyncio.Future[None]] = {}
+        self.expect_ends(0)
         self.filler = Filler()
         self.running: asyncio.Task[None] | None = None
         self.worker: Any = None
@@ -190,11 +190,18 @@ class QuireAdapter(Profiled, Adapter):
         self.worker.watchers.append(self.watch)
         self.running = asyncio.create_task(self.worker.run())
 
+    def expect_ends(self, n: int) -> None:
+        """``all_ended`` is set when the worker has committed the ends of so many records."""
+        self.open_left = n
+        self.all_ended.clear()
+
     def watch(self, record: Record) -> None:
         """Called with every record that the worker has settled, after the commit."""
         if not record.ended:
             return
-        ends.hit()
+        self.open_left -= 1
+        if self.open_left == 0:
+            self.all_ended.set()
         waiting = self.ended.get(record.record_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
@@ -223,14 +230,14 @@ class QuireAdapter(Profiled, Adapter):
     async def w1(self, n: int) -> Answer:
         await self.land()
         bodies.expect(n)
-        ends.expect(n)
+        self.expect_ends(n)
         before = await self.done()
         with stopwatch() as enqueued:
             await self.client.start_many(one, ({"number": number} for number in range(n)))
             enqueue_seconds = enqueued()
         with stopwatch() as drained:
             await self.launch()
-            await ends.wait_async()
+            await self.all_ended.wait()
             drain_seconds = drained()
         bodies.check()
         expect_equal("records done", await self.done() - before, n)
@@ -240,11 +247,11 @@ class QuireAdapter(Profiled, Adapter):
         if self.running is None:
             await self.launch()
         bodies.expect(records)
-        ends.expect(records)
+        self.expect_ends(records)
         before = await self.done()
         with stopwatch() as ran:
             await self.client.start_many(self.lines[steps], ({"number": number} for number in range(records)))
-            await ends.wait_async()
+            await self.all_ended.wait()
             seconds = ran()
         bodies.check()
         expect_equal("records done", await self.done() - before, records)
@@ -295,10 +302,10 @@ class QuireAdapter(Profiled, Adapter):
             await self.launch()
             await asyncio.sleep(0.2)
         bodies.expect(n)
-        ends.expect(n)
+        self.expect_ends(n)
         with stopwatch() as ran:
             await self.client.start_many(capped, ({"seconds": seconds} for _ in range(n)))
-            await ends.wait_async()
+            await self.all_ended.wait()
             total = ran()
         bodies.check()
         return {"seconds": total, "ideal": n * seconds / cap}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -131,9 +132,9 @@ async def test_a_claim_of_steps_without_a_limit_is_one_flush(
         assert await claimed(ledger, limit=1) == ["a"]
         flushes, flush = [], Wire.flush
 
-        async def counted(self: Wire, *, commits: bool = False) -> list[Answer]:
+        async def counted(self: Wire, *, commits: bool = False, **more: Any) -> list[Answer]:
             flushes.append(commits)
-            return await flush(self, commits=commits)
+            return await flush(self, commits=commits, **more)
 
         monkeypatch.setattr(Wire, "flush", counted)
 
@@ -154,8 +155,8 @@ async def test_what_a_claim_took_is_found_when_its_answer_is_lost(
         flush = Wire.flush
         lost: list[bool] = []
 
-        async def losing(self: Wire, *, commits: bool = False) -> list[Answer]:
-            answers = await flush(self, commits=commits)
+        async def losing(self: Wire, *, commits: bool = False, **more: Any) -> list[Answer]:
+            answers = await flush(self, commits=commits, **more)
             if commits and not lost:
                 lost.append(commits)
                 raise Lost("lost", landed=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -41,9 +42,9 @@ def flushes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     flush = Wire.flush
 
-    async def counted(self: Wire, *, commits: bool = False) -> list[Answer]:
+    async def counted(self: Wire, *, commits: bool = False, **more: Any) -> list[Answer]:
         seen.append(1)
-        return await flush(self, commits=commits)
+        return await flush(self, commits=commits, **more)
 
     monkeypatch.setattr(Wire, "flush", counted)
     return seen

@@ -17,7 +17,7 @@ from quire.ledger import rows
 from quire.ledger.blobs import resolved
 from quire.ledger.postgres_decide import PostgresDecides
 from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, Reading, View, Want
-from quire.ledger.postgres_wire import Lost, Wire, array
+from quire.ledger.postgres_wire import Answer, Lost, Wire, array
 from quire.ledger.postgres_write import Writer
 from quire.ledger.rules import Draft
 from quire.ledger.rules_claim import claimed_by, limited, may_claim, runs_of
@@ -86,13 +86,13 @@ _TAKE = f"""
             log_hash = encode(sha256(convert_to(concat_ws(chr(10),
                 log_hash, records.record_id, log_seq + 1, version + 1, written, 'claimed', body), 'UTF8')), 'hex')
         FROM taken WHERE records.record_id = taken.record_id
-        RETURNING number, body, {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}
+        RETURNING body, {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}
     ),
     told AS (
         INSERT INTO events (record_id, n, version, at, kind, body, run_id, change_id, hash)
         SELECT record_id, log_seq, version, updated_at, 'claimed', body, run_id, $4, log_hash FROM moved
     )
-    SELECT {RECORD} FROM moved ORDER BY number
+    SELECT {RECORD} FROM moved
 """
 #: May anything be claimed, also of steps with a limit, how urgent is the first of each step that is due, and if none
 #: is: when will one be? And why was the worker that asks closed (NULL: it is not known), and is the ledger sealed?
@@ -183,9 +183,15 @@ class PostgresClaims(PostgresDecides):
             # No other claim of this worker runs meanwhile, such as a try whose answer was lost, and nobody closes it.
             self._lock(wire, Want(quiet={claim.worker}))
             place = self._take(wire, claim, plain)
+            wire.hurry()  # the rows are read here while the server looks for more and commits
             peek = wire.send(_PEEK, *self._peeking(claim))
-            answers = await wire.flush(commits=True)
-            return [rows.record_of(row) for row in answers[place].rows()], self._looked(answers[peek].rows()[0])
+            taken: list[Record] = []
+
+            def read(answer: Answer) -> None:
+                taken.extend(map(rows.record_of, answer.rows()))
+
+            answers = await wire.flush(commits=True, early=(place, read))
+            return taken, self._looked(answers[peek].rows()[0])
 
         taken, look = await self._transacted(self._claims, body)
         if look.sealed:

@@ -224,11 +224,21 @@ class Wire:
         except psycopg.Error as error:
             raise self._told(error) from error
 
-    async def flush(self, *, commits: bool = False) -> list[Answer]:
+    def hurry(self) -> None:
+        """Let the server answer what was sent so far when it is done, and not only at the end of the flush."""
+        try:
+            self._pg.send_flush_request()
+        except psycopg.Error as error:
+            raise self._told(error) from error
+
+    async def flush(
+        self, *, commits: bool = False, early: tuple[int, Callable[[Answer], None]] | None = None
+    ) -> list[Answer]:
         """Wait for the answers to all that was sent. The first error is raised; what follows it was not done.
 
         What is sent without a BEGIN is a transaction by itself, from one flush to the next; ``commits`` says that this
-        one ends it, so that it may have landed if no answer comes.
+        one ends it, so that it may have landed if no answer comes. ``early`` reads the answer at a place as soon as it
+        is there, while the server goes on; what it reads stands only when this returns.
         """
         self._waiting = True
         self._committing |= commits
@@ -239,6 +249,7 @@ class Wire:
                     self._pg.consume_input()
             expected, self._expected = self._expected, []
             results: list[Any] = []
+            soon = [n for n, prepared in enumerate(expected) if prepared is None][early[0]] if early is not None else -1
             while True:
                 while self._pg.is_busy():
                     await self._ready(_READ)
@@ -251,6 +262,8 @@ class Wire:
                     break
                 else:
                     results.append(result)
+                    if early is not None and len(results) == soon + 1 and result.status == pq.ExecStatus.TUPLES_OK:
+                        early[1](Answer(result, self._transformer))
         except psycopg.Error as error:
             raise self._told(error) from error
         self._waiting = False

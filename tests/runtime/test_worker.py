@@ -55,7 +55,7 @@ async def test_a_run_that_ends_while_an_empty_claim_is_under_way_is_not_the_end_
         arrived = asyncio.ensure_future(barriers[0].arrived())
         await until(clock, lambda: clock.advance(0.1) > 0 and arrived.done())  # the next look: nothing is due
         go.set()
-        await until(clock, lambda: not worker._tasks)  # the child has ended, and its parent is due
+        await until(clock, lambda: not worker._given)  # the child has ended, and its parent is due
 
         barriers[0].release()
         await working
@@ -92,7 +92,7 @@ async def test_a_record_that_comes_back_before_a_lost_answer_has_one_hold() -> N
         await until(clock, lambda: len(passes) == 2)
 
         clock.advance(0.05)  # the lost change is sent again: it landed, and the record has gone on since
-        await until(clock, lambda: len(worker._tasks) == 1)
+        await until(clock, lambda: len(worker._lanes.tasks) == 1)
         # A beat: what this worker holds is not given back.
         await until(clock, lambda: clock.advance(0.1) > 0 and ledger.calls["beat"] == 2)
         go.set()
@@ -225,7 +225,7 @@ async def test_after_a_halt_no_call_begins() -> None:
         await client.halt(reason="enough", by="ann@x.eu")
         await until(clock, lambda: ledger.calls["beat"] == beats + 1)  # and the clock stands still
         go.set()
-        await until(clock, lambda: not worker._tasks)
+        await until(clock, lambda: not worker._given)
         worker.stop()
         await working
 

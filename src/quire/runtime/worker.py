@@ -11,16 +11,14 @@ import asyncio
 import logging
 import os
 import random
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
 from typing import Any
 
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
-from quire.errors import Crowded, LeaseLost, LedgerUnavailable, Moved, QuireError, WorkerClosed
+from quire.errors import Crowded, LedgerUnavailable, Moved, QuireError, WorkerClosed
 from quire.ledger.base import Ledger
 from quire.machine import transition
 from quire.machine.difference import changes
@@ -36,6 +34,7 @@ from quire.model.side import Worker as WorkerRow
 from quire.runtime import process, schedule, undo
 from quire.runtime.committer import Committer, Told
 from quire.runtime.hold import Hold
+from quire.runtime.lanes import Lanes, Stay
 from quire.runtime.run import Run
 
 log = logging.getLogger("quire.worker")
@@ -49,21 +48,6 @@ KEEP_SECONDS = 30.0
 LEAST_CLAIM = 50
 #: At the end of its budget a worker needs this long to give back what it holds.
 FAREWELL_SECONDS = 0.5
-
-
-class Stay:
-    """A record's stay with this worker, from claim to release: pass after pass while the ledger lets it stay."""
-
-    __slots__ = ("given", "hold", "record", "run_id", "since", "steps")
-
-    def __init__(self, record: Record, since: float) -> None:
-        self.record = record
-        self.run_id = record.run_id
-        #: The version at which the ledger gave it to this worker.
-        self.given = record.version
-        self.since = since
-        self.steps = 0
-        self.hold: Hold | None = None
 
 
 class Worker:
@@ -101,11 +85,7 @@ class Worker:
         self._given: dict[str, int] = {}
         #: Called with every record that this worker has settled, as it is then.
         self.watchers: list[Callable[[Record], None]] = []
-        #: Records whose next pass may begin, the tasks that run passes, and whether one has just been made for these.
-        self._ready: deque[Stay] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._going = False
-        self._context = copy_context()
+        self._lanes = Lanes(self._pass, self._let_go)
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
         self._stopping = False
@@ -256,7 +236,6 @@ class Worker:
 
         Raises ``Moved``, with where to, if the ledger is sealed: after the acts under way have their receipts.
         """
-        self._context = copy_context()
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget
@@ -311,9 +290,9 @@ class Worker:
 
     async def _at_rest(self) -> None:
         """Until no step runs and nothing is on its way to the ledger."""
-        while self._tasks or self.committer.busy:
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+        while self._lanes.tasks or self.committer.busy:
+            if self._lanes.tasks:
+                await asyncio.wait(self._lanes.tasks)
             await self.committer.close()
 
     async def _patiently(self, work: Callable[[], Any]) -> Any:
@@ -456,50 +435,7 @@ class Worker:
 
     def _begin(self, record: Record) -> None:
         self._given[record.record_id] = record.version
-        self._ready.append(Stay(record, self.clock.boottime()))
-        self._go()
-
-    def _go(self) -> None:
-        """See to it that what is ready runs: one after the other in one task, as long as no step waits for anything.
-
-        A step that waits keeps the task that it runs in, and another one takes the rest.
-        """
-        if self._going or not self._ready:
-            return
-        self._going = True
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(self._lane(), context=self._context.copy())
-        self._tasks.add(task)
-        task.add_done_callback(self._lane_ended)
-        loop.call_soon(self._go_on)  # its turn comes when the task has ended, or waits
-
-    def _go_on(self) -> None:
-        self._going = False
-        self._go()
-
-    async def _lane(self) -> None:
-        task = asyncio.current_task()
-        while self._ready:
-            stay = self._ready.popleft()
-            try:
-                await self._pass(stay)
-            except BaseException as error:
-                self._let_go(stay)
-                if isinstance(error, asyncio.CancelledError):
-                    if task is None or task.cancelling():  # not the pass, but this task is to end
-                        raise
-                elif not isinstance(error, Exception):
-                    raise
-                elif not isinstance(error, LeaseLost):
-                    log.error("a run ended badly: %s", error, exc_info=error)
-            if copy_context() != self._context:
-                return  # what a step left in its context is not for the next record
-
-    def _lane_ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if task.cancelled() or task.exception() is not None:  # the process ends
-            while self._ready:
-                self._let_go(self._ready.popleft())
+        self._lanes.begin(Stay(record, self.clock.boottime()))
 
     async def _pass(self, stay: Stay) -> None:
         """One pass over a record, from the top of its step."""
@@ -535,8 +471,7 @@ class Worker:
                 self._free(stay)
                 stay.record, stay.given = record, record.version
                 self._given[record.record_id] = record.version
-                self._ready.append(stay)
-                self._go()
+                self._lanes.begin(stay)
                 return
         elif isinstance(verdict, Exception):
             log.error("a run ended badly: %s", verdict, exc_info=verdict)

@@ -1,0 +1,94 @@
+"""Lanes: tasks in which the passes of a worker's records run, as few as their steps allow.
+
+What is ready runs one after the other in one lane as long as no step waits for anything. A step that waits keeps the
+lane that it runs in, and another one takes the rest; so steps run side by side exactly as far as they wait. A lane is a
+task like any other to the step in it: it is cancelled only while that step runs, and what a step leaves in its context
+does not reach the next record (docs/decisions/027).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+
+from quire.errors import LeaseLost
+from quire.model.record import Record
+from quire.runtime.hold import Hold
+
+log = logging.getLogger("quire.worker")
+
+
+class Stay:
+    """A record's stay with a worker, from claim to release: pass after pass while the ledger lets it stay."""
+
+    __slots__ = ("given", "hold", "record", "run_id", "since", "steps")
+
+    def __init__(self, record: Record, since: float) -> None:
+        self.record = record
+        self.run_id = record.run_id
+        #: The version at which the ledger gave it to this worker.
+        self.given = record.version
+        self.since = since
+        self.steps = 0
+        #: While a pass is under way.
+        self.hold: Hold | None = None
+
+
+class Lanes:
+    """``perform`` makes one pass; ``let_go`` is called with a stay whose pass did not come to its end."""
+
+    def __init__(self, perform: Callable[[Stay], Awaitable[None]], let_go: Callable[[Stay], None]) -> None:
+        self._perform = perform
+        self._let_go = let_go
+        self._ready: deque[Stay] = deque()
+        #: The lanes that run.
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._context = copy_context()
+        #: A lane was just made for what is ready.
+        self._going = False
+
+    def begin(self, stay: Stay) -> None:
+        """Its next pass may begin."""
+        self._ready.append(stay)
+        if not self._going:
+            self._go()
+
+    def _go(self) -> None:
+        self._going = True
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._lane(), context=self._context.copy())
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)
+        loop.call_soon(self._go_on)  # its turn comes when the lane has ended, or waits
+
+    def _go_on(self) -> None:
+        self._going = False
+        if self._ready:
+            self._go()
+
+    async def _lane(self) -> None:
+        task = asyncio.current_task()
+        while self._ready:
+            stay = self._ready.popleft()
+            try:
+                await self._perform(stay)
+            except BaseException as error:
+                self._let_go(stay)
+                if isinstance(error, asyncio.CancelledError):
+                    if task is None or task.cancelling():  # not the pass, but the lane is to end
+                        raise
+                elif not isinstance(error, Exception):
+                    raise
+                elif not isinstance(error, LeaseLost):
+                    log.error("a run ended badly: %s", error, exc_info=error)
+            if copy_context() != self._context:
+                return
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if task.cancelled() or task.exception() is not None:  # the process ends
+            while self._ready:
+                self._let_go(self._ready.popleft())

@@ -1,0 +1,29 @@
+"""Batches go as arrays of what differs in them; what is alike goes once."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from quire.ledger.postgres_write import MOST_SHAPES, _insert
+
+TYPES = {"record_id": "text"} | {f"c{number}": "bigint" for number in range(8)}
+
+
+def test_a_column_that_is_alike_in_all_rows_is_no_array() -> None:
+    statement = _insert("t", {"record_id": "text", "n": "bigint", "kind": "text"})
+
+    assert statement.many((False, False, True)) == (
+        'INSERT INTO t ("record_id", "n", "kind") SELECT * FROM '
+        '(SELECT "record_id", "n", $3::text FROM unnest($1::text[], $2::bigint[]) AS each ("record_id", "n")) '
+        'AS new ("record_id", "n", "kind") '
+    )
+
+
+def test_of_one_statement_only_so_many_kinds_are_made_and_the_plain_one_always() -> None:
+    statement = _insert("t", TYPES)
+    shapes = [(False, *alike) for alike in product([True, False], repeat=8)]
+
+    made = [shape for shape in shapes if statement.many(shape) is not None]
+
+    assert len(made) == MOST_SHAPES + 1 and made[-1] == (False,) * 9
+    assert [shape for shape in shapes if statement.many(shape) is not None] == made

@@ -98,14 +98,32 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 BROWSER_FIXTURES = frozenset({"playwright", "browser", "context", "page"})
 
 
+def _browses(item: pytest.Item) -> bool:
+    return not BROWSER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that drive a browser come last, and the long ones first among them: no processor waits for a long end."""
 
     def place(item: pytest.Item) -> tuple[bool, bool]:
-        browses = not BROWSER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+        browses = _browses(item)
         return browses, browses and item.get_closest_marker("slow") is None
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test that comes after one with a browser all the same, taken from another process's queue, sees no loop."""
+    loop = asyncio._get_running_loop()
+    if loop is None or _browses(item):
+        yield
+        return
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------

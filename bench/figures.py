@@ -133,18 +133,18 @@ def _w5(found: dict[str, Any]) -> dict[str, float]:
 
 
 def _w6(found: dict[str, Any]) -> dict[str, float]:
-    """Of each point the median drain; a filled ledger against the empty one of the same process."""
-    rates = {
-        point["finished"]: statistics.median(drain["n"] / drain["drain_seconds"] for drain in point["drains"])
-        for point in found["points"]
-    }
+    """Of each point the median drain of the filled ledger, against that of the empty one beside it."""
+
+    def rate(drains: list[dict[str, Any]]) -> float:
+        return float(statistics.median(drain["n"] / drain["drain_seconds"] for drain in drains))
+
     names = {200_000: "200k", 1_000_000: "1m"}
-    result = {"w6_empty": rates[0]}
-    for finished, rate in rates.items():
-        if finished in names:
-            result[f"w6_drain_{names[finished]}"] = rate
-        if finished:
-            result[f"w6_{names.get(finished, 'quick')}"] = rate / rates[0]
+    result = {"w6_empty": rate([drain for point in found["points"] for drain in point["beside"]])}
+    for point in found["points"]:
+        name = names.get(point["finished"], "quick")
+        if name != "quick":
+            result[f"w6_drain_{name}"] = rate(point["drains"])
+        result[f"w6_{name}"] = rate(point["drains"]) / rate(point["beside"])
     return result
 
 

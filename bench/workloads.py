@@ -78,19 +78,26 @@ def smaller(warm: dict[str, Any], sizes: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
-    """W6: the same drains on an empty ledger and on filled ones, in one process."""
+    """W6: drains of a filled ledger, in turn with the same on an empty one beside it: both see the same machine."""
     points = []
     with session.place(peer) as place, session.running(peer, place) as (process, about):
-        for fill in [0, *sizes["fills"]]:
+        process.call("w1", workload.timeout, n=sizes["n"])  # what is copied must have run
+        for fill in sizes["fills"]:
             begin = time.monotonic()
-            if fill:
-                answer = process.call("fill", workload.timeout, n=fill)
-                if not fill * 0.99 <= answer["filled"] <= fill * 1.1 + 5000:
-                    raise PeerFailed(f"fill: {answer['filled']} finished records, {fill} asked for")
+            answer = process.call("fill", workload.timeout, n=fill)
+            if not fill * 0.99 <= answer["filled"] <= fill * 1.1 + 5000:
+                raise PeerFailed(f"fill: {answer['filled']} finished records, {fill} asked for")
             fill_seconds = round(time.monotonic() - begin, 1)
-            process.call("w1", workload.timeout, **workload.warm)
-            drains = [process.call("w1", workload.timeout, n=sizes["n"]) for _ in range(sizes["drains"])]
-            points.append({"finished": fill, "drains": drains, "fill_seconds": fill_seconds})
+            drains: dict[PeerProcess, list[Figures]]
+            with session.place(peer) as empty, session.running(peer, empty) as (beside, _):
+                drains = {process: [], beside: []}
+                for one in drains:
+                    one.call("w1", workload.timeout, **workload.warm)
+                for turn in range(2 * sizes["drains"]):
+                    one = [process, beside][(turn + turn // 2) % 2]
+                    drains[one].append(one.call("w1", workload.timeout, n=sizes["n"]))
+            point = {"finished": fill, "drains": drains[process], "beside": drains[beside]}
+            points.append({**point, "fill_seconds": fill_seconds})
             say(f"W6   {peer.name}: {fill:,} finished records, loaded in {fill_seconds:.0f} s")
         return {"points": points, **about}
 

@@ -36,7 +36,7 @@ def test_everything_comes_once_before_anything_is_repeated_and_each_time_another
         ("W5", QUIRE, 3),
         ("W5", DBOS, 1),
         ("W5", RAW, 0),
-        ("W6", QUIRE, 1),
+        ("W6", QUIRE, 3),
         ("W6", DBOS, 0),
         ("W11", DBOS, 0),
     ],

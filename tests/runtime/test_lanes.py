@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from quire import Retry, Run, Status, Workflow, workflow
+from quire import Record, Retry, Run, Status, Workflow, workflow
 from quire.ledger.memory import MemoryLedger
 from quire.surfaces.client import Client
 from quire.testing import ToldClock
@@ -160,6 +160,22 @@ async def test_a_cancellation_that_comes_out_of_a_step_by_itself_ends_no_other_s
 
     async with started(odd, 3) as client:
         assert await ended(client) == {"r0": Status.PENDING, "r1": '"done"', "r2": '"done"'}
+
+
+async def test_a_watcher_that_fails_keeps_no_record_from_leaving() -> None:
+    @workflow
+    async def quick(run: Run[Data]) -> str:
+        return "done"
+
+    def fails(record: Record) -> None:
+        raise ValueError(record.record_id)
+
+    async with started(quick, 3) as client:
+        worker = client.worker()
+        worker.watchers.append(fails)
+        await worker.run(until_idle=True)
+
+        assert {record.status for record in await client.find()} == {Status.DONE}
 
 
 async def test_a_record_that_stays_for_its_next_steps_is_done_in_one_stay() -> None:

@@ -374,7 +374,8 @@ class Hold:
 
     def over(self) -> None:
         """The pass has ended. What it is made of lets go of each other, and is freed now, not when somebody tidies."""
-        del self.run, self._pending
+        del self.run
+        self._pending = []
 
     def _unwind(self) -> None:
         """End the pass where it stands."""

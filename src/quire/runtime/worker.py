@@ -463,7 +463,10 @@ class Worker:
         if isinstance(verdict, Applied):
             record = verdict.record
             for watcher in self.watchers:
-                watcher(record)
+                try:
+                    watcher(record)
+                except Exception:
+                    log.exception("a watcher of %r failed", record.record_id)
             # Under a lost answer the record may have gone on, and may even have come back to this worker: by a claim of
             # its own, which has a stay of its own.
             stays = record.status is Status.RUNNING and record.worker == self.worker_id and record.run_id == stay.run_id

@@ -2,7 +2,7 @@
 
 While one commit is under way the next batch fills. There is no artificial delay: an idle system has the latency of a
 single commit, a busy one shares it. A batch whose answer is lost is sent again, the same bytes (protocol 13, 14). A
-step waits at its commit, and while more bytes wait than ``QUEUE_BYTES`` its worker claims nothing more.
+record is held until its verdict is told, and while more than ``QUEUE_BYTES`` wait its worker claims nothing more.
 """
 
 from __future__ import annotations
@@ -40,11 +40,6 @@ class Committer:
         self._queue: deque[tuple[Change, Told, int]] = deque()
         self._bytes = 0
         self._draining: asyncio.Task[None] | None = None
-
-    @property
-    def waiting(self) -> int:
-        """How many changes wait for the next batch."""
-        return len(self._queue)
 
     @property
     def busy(self) -> bool:

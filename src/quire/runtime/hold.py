@@ -1,4 +1,4 @@
-"""A hold: one worker's hold on one record, from claim to release, and the passes of steps under it.
+"""A hold: one worker's hold on one record for one pass of its step, and the settling of that pass.
 
 The story of a pass: the step's function starts from its top with the data as at entry of the step. What it asks for
 through ``run`` is answered from receipts where there are any, done where there are none, and where an answer is not to

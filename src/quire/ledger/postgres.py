@@ -47,8 +47,6 @@ from quire.model.side import Setting, Worker
 
 T = TypeVar("T")
 
-#: So many changes are decided, then their rows go to the server while the next are being decided.
-STREAM_CHANGES = 100
 # -- statements --------------------------------------------------------------------------------------------------
 
 #: Renew a lease unless the worker was closed: one statement, decided under the lock of the worker's row.
@@ -116,21 +114,15 @@ class PostgresLedger(PostgresClaims):
         if not changes:
             return []
 
-        def decide(draft: Draft, _view: View, writer: Writer) -> list[Verdict]:
-            verdicts = []
-            for number, change in enumerate(changes, 1):
-                verdicts.append(draft.change(change))
-                if number % STREAM_CHANGES == 0 and number < len(changes):
-                    writer.push()
-            return verdicts
-
         try:
             if (verdicts := await self._guessed(changes)) is not None:
                 return verdicts
             want = Want()
             for change in changes:
                 want.of_change(change)
-            return await self._decided("commit", want, decide, changes=changes)
+            return await self._decided(
+                "commit", want, lambda draft, _: [draft.change(change) for change in changes], changes=changes
+            )
         except (ValueRefused, ValueError) as error:
             return await self._parted(changes, self.commit, error)
 
@@ -146,19 +138,16 @@ class PostgresLedger(PostgresClaims):
 
         async def body(wire: Wire) -> list[Verdict]:
             draft = Draft(view, view.now)
-            writer = Writer(wire, view, draft, self.traits.inline_bytes, guess=True)
             self._lock(wire, Want(quiet=set(view.workers)))
             stands = wire.send(STANDS, known.signature, array("text", sorted(view.workers)))
             wire.push()  # the server wakes up and locks while the changes are decided here
             verdicts: list[Verdict] = []
-            for number, change in enumerate(changes, 1):
+            for change in changes:
                 verdict = draft.change(change)
                 if type(verdict) is not Applied or verdict.again:
                     raise Wrong
                 verdicts.append(verdict)
-                if number % STREAM_CHANGES == 0 and number < len(changes):
-                    writer.push()
-            writer.finish()
+            Writer(wire, view, draft, self.traits.inline_bytes, guess=True).send()
             self._heard((await wire.flush(commits=True))[stands].rows()[0][0])
             self._remember(draft.records.values())
             if draft.woke:
@@ -177,7 +166,7 @@ class PostgresLedger(PostgresClaims):
             return []
         want = Want(records={sent.record_id for sent in sends}, signals={sent.signal_id for sent in sends})
         try:
-            return await self._decided("send", want, lambda draft, *_: [draft.send(sent) for sent in sends])
+            return await self._decided("send", want, lambda draft, _: [draft.send(sent) for sent in sends])
         except (ValueRefused, ValueError) as error:
             return await self._parted(sends, self.send, error)
 
@@ -238,7 +227,7 @@ class PostgresLedger(PostgresClaims):
         """The ledger gives the worker records that it does not know of: under their locks they are taken back."""
         want = Want(workers={worker.worker_id}, held={worker.worker_id})
         beaten = await self._decided(
-            "beat", want, lambda draft, view, _: draft.beat(worker, holding, view.held), lane=self._beats
+            "beat", want, lambda draft, view: draft.beat(worker, holding, view.held), lane=self._beats
         )
         if beaten is None:
             raise _closed(worker.worker_id)
@@ -247,7 +236,7 @@ class PostgresLedger(PostgresClaims):
     async def farewell(self, worker_id: str) -> None:
         self._beaten.pop(worker_id, None)
         want = Want(quiet={worker_id}, workers={worker_id}, held={worker_id})
-        await self._decided("farewell", want, lambda draft, view, _: draft.farewell(worker_id, view.held))
+        await self._decided("farewell", want, lambda draft, view: draft.farewell(worker_id, view.held))
 
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         found = await self._asked(_NEEDS_RECOVERY, self._told, lane=self._claims)
@@ -284,7 +273,7 @@ class PostgresLedger(PostgresClaims):
         )
         workers = [Worker._make(row) for row in (await wire.flush())[alive].rows()]
 
-        def decide(draft: Draft, view: View, _writer: Writer) -> Recovered:
+        def decide(draft: Draft, view: View) -> Recovered:
             found = [row for record_id in candidates if (row := view.records[record_id]) is not None]
             freed = swept = 0
             for worker_id in sorted(over):
@@ -315,7 +304,7 @@ class PostgresLedger(PostgresClaims):
             view = View()
             await self._read_into(view, wire, Want())
 
-            def decide(draft: Draft, _view: View, _writer: Writer) -> None:
+            def decide(draft: Draft, _view: View) -> None:
                 if order.word in ("seal", "unseal"):
                     target = (order.target or "elsewhere") if order.word == "seal" else ""
                     wire.send("UPDATE ledger SET sealed = $1", target)

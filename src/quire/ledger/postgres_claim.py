@@ -18,7 +18,6 @@ from quire.ledger.blobs import resolved
 from quire.ledger.postgres_decide import PostgresDecides
 from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, Reading, View, Want
 from quire.ledger.postgres_wire import Answer, Lost, Wire, array
-from quire.ledger.postgres_write import Writer
 from quire.ledger.rules import Draft
 from quire.ledger.rules_claim import claimed_by, limited, may_claim, runs_of
 from quire.ledger.rules_sketch import sealed_text
@@ -249,21 +248,20 @@ class PostgresClaims(PostgresDecides):
         reading = Reading(view, wire)
         due = reading.take_due(answers[place])
         await reading.put_blobs()
-        peek = -1
 
-        def decide(draft: Draft, view: View, writer: Writer) -> list[Record]:
-            nonlocal peek
+        def decide(draft: Draft, view: View) -> list[Record]:
             taken: list[Record] = []
             for number, slot in enumerate(claim.slots, 1):
                 room = min(draft.allowance(slot), claim.limit - len(taken))
                 found = [view.records[record_id] for record_id in due.get(number, [])[:room]]
                 taken += draft.claim(claim, slot, [row for row in found if row is not None])
-            writer.push()
-            peek = wire.send(_PEEK, *self._peeking(whole))
             return taken
 
-        taken, answers = await self._written(wire, "claim", view, decide)
-        look = self._looked(answers[peek].rows()[0])
+        taken, left = await self._written(
+            wire, "claim", view, decide, then=lambda: wire.send(_PEEK, *self._peeking(whole))
+        )
+        assert left is not None
+        look = self._looked(left.rows()[0])
         return Claimed(tuple(taken), view.now, look.next_due, look.priority, look.epoch)
 
 

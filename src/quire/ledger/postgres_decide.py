@@ -39,7 +39,7 @@ _SHARED = (
 )
 _NAMED = "SELECT pg_advisory_xact_lock(name) FROM unnest($1::bigint[]) AS name"
 
-Decide = Callable[[Draft, View, Writer], T]
+Decide = Callable[[Draft, View], T]
 
 
 class PostgresDecides(PostgresLooks):
@@ -82,20 +82,22 @@ class PostgresDecides(PostgresLooks):
                     raise LedgerError(f"the ledger does not find what a rule asks for: {missing}") from missing
                 want.everything_of(changes)
 
-    async def _written(self, wire: Wire, verb: str, view: View, decide: Decide[T]) -> tuple[T, list[Answer]]:
-        """Decide, write and commit; answers the decision, and what the server said."""
+    async def _written(
+        self, wire: Wire, verb: str, view: View, decide: Decide[T], then: Callable[[], int] | None = None
+    ) -> tuple[T, Answer | None]:
+        """Decide, write and commit; answers the decision, and what the server said to what is to be sent ``then``."""
         if self.barrier is not None:
             await self.barrier(verb)
         draft = Draft(view, view.now)
-        writer = Writer(wire, view, draft, self.traits.inline_bytes)
-        answer = decide(draft, view, writer)
-        writer.finish()
+        answer = decide(draft, view)
+        Writer(wire, view, draft, self.traits.inline_bytes).send()
+        place = then() if then is not None else None
         wire.send("COMMIT")
         answers = await wire.flush()
         self._remember(draft.records.values())
         if draft.woke:
             self._bell.ring()
-        return answer, answers
+        return answer, None if place is None else answers[place]
 
     def _remember(self, changed: Iterable[Record]) -> None:
         """Keep the images of records that run: whoever holds them here will change them next."""

@@ -107,10 +107,6 @@ def _update(names: tuple[str, ...], guess: bool) -> _Statement:
     return _Statement(types, text)
 
 
-def _id_of(pair: tuple[Record, Record]) -> str:
-    return pair[0].record_id
-
-
 def _queued(records: Sequence[Record]) -> dict[str, Sequence[Any]]:
     """The columns that a claim looks for: set while the record may be claimed."""
     open_ = [row if row.status in CLAIMABLE else None for row in records]
@@ -204,39 +200,26 @@ class Restorer(_Rows):
 
 
 class Writer(_Rows):
-    """Sends what a draft decided, in parts if need be; with ``guess`` over rows that were not locked."""
+    """Sends what a draft decided; with ``guess`` over rows that were not locked."""
 
     def __init__(self, wire: Wire, view: View, draft: Draft, limit: int, *, guess: bool = False) -> None:
         super().__init__(wire, limit)
         self.view = view
         self.draft = draft
         self.guess = guess
-        self._sent: dict[str, Record] = {}
-        self._events = 0
 
-    def push(self) -> None:
-        """Send the rows of known records and the events that were decided since the last time."""
-        pairs = []
-        for record_id, after in self.draft.records.items():
-            before = self._sent.get(record_id)
-            if before is not after and not self.draft.is_new(record_id):
-                pairs.append((before or self.view.records[record_id] or after, after))
-                self._sent[record_id] = after
+    def send(self) -> None:
+        """Rows go in the order of their keys, lest two transactions wait for each other."""
+        draft, known = self.draft, self.view.records
+        new, pairs = [], []
+        for record_id, after in sorted(draft.records.items()):
+            if draft.is_new(record_id):
+                new.append(after)
+            else:
+                pairs.append((known[record_id] or after, after))
         if pairs:
-            if self.guess:  # rows that are not locked yet are locked in the order that all verbs keep
-                pairs.sort(key=_id_of)
             self._update(pairs)
-        lines = self.draft.events[self._events :]
-        if lines:
-            self._events += len(lines)
-            self._add(_ADD_EVENTS, Event, _EVENT, lines)
-        self.wire.push()
-
-    def finish(self) -> None:
-        """Send the rest. New rows go in the order of their keys, lest two transactions wait for each other."""
-        self.push()
-        draft = self.draft
-        new = [row for record_id, row in sorted(draft.records.items()) if draft.is_new(record_id)]
+        self._add(_ADD_EVENTS, Event, _EVENT, draft.events)
         if new:
             self._add(_ADD_RECORDS, Record, _STORED, new, _queued(new))
         receipts = self.view.receipts

@@ -58,12 +58,29 @@ class Move(NamedTuple):
     lines: tuple[Line, ...]
 
 
-def _moved(record: Record, now: float, kind: str, told: str | dict[str, Any], fields: Mapping[str, Any]) -> Move:
+#: Values with their places in a record: what is the same in all moves of a kind is put there without a look-up.
+_Fixed = tuple[tuple[int, Any], ...]
+
+
+def _fixed(fields: Mapping[str, Any]) -> _Fixed:
+    return tuple((PLACES[name], value) for name, value in fields.items())
+
+
+def _moved(
+    record: Record,
+    now: float,
+    kind: str,
+    told: str | dict[str, Any],
+    fields: Mapping[str, Any],
+    fixed: _Fixed = (),
+) -> Move:
     data = fields.get("data")
     if data is not None and data != record.data:
         told = (parse(told) if isinstance(told, str) else told) | changes(record.data, data)
     line = _made(Line, (kind, told if isinstance(told, str) else dump(told)))
     values = list(record)
+    for place, value in fixed:
+        values[place] = value
     for name, value in fields.items():
         values[PLACES[name]] = value
     values[_VERSION] = record.version + 1
@@ -77,23 +94,22 @@ def _way(from_: str, to: str | None) -> str:
     return dump({"from": from_} if to is None else {"from": from_, "to": to})
 
 
-def _entered(record: Record, step: str, data: str) -> dict[str, Any]:
-    return {
-        "step": step,
-        "visit": record.visit + 1,
-        "data": data,
-        "entry": None,
-        "attempt": 0,
-        "losses": 0,
-        "waits": None,
-        "question": None,
-        "last_error": None,
-    }
-
-
+_ENTERED: dict[str, Any] = {
+    "entry": None,
+    "attempt": 0,
+    "losses": 0,
+    "waits": None,
+    "question": None,
+    "last_error": None,
+}
 _RELEASED: dict[str, Any] = {"worker": None, "run_until": None}
 _AT_REST: dict[str, Any] = {**_RELEASED, "due_at": None, "waits": None, "question": None}
-_ENDS_WELL: dict[str, Any] = {**_AT_REST, "status": Status.DONE, "step": "", "entry": None, "last_error": None}
+_GOES_ON = _fixed(_ENTERED)
+_ENDS_WELL = _fixed({**_AT_REST, "status": Status.DONE, "step": "", "entry": None, "last_error": None})
+
+
+def _entered(record: Record, step: str) -> dict[str, Any]:
+    return _ENTERED | {"step": step, "visit": record.visit + 1}
 
 
 def start(record: Record, now: float, by: str = "") -> Move:
@@ -106,7 +122,7 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
     """Turn the outcome of a pass into the record's next image. ``keep`` asks to stay for the next step."""
     match outcome:
         case Next(step=step, data=data):
-            fields = _entered(record, step, data)
+            fields = {"step": step, "visit": record.visit + 1, "data": data}
             if outcome.ends:
                 fields |= _AT_REST | {"status": Status.DONE}
             elif outcome.rests:
@@ -116,10 +132,9 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             else:
                 fields |= _RELEASED | {"status": Status.PENDING, "due_at": now}
             kind = "done" if outcome.ends else "moved"
-            return _moved(record, now, kind, _way(record.step, step), fields)
+            return _moved(record, now, kind, _way(record.step, step), fields, _GOES_ON)
         case Done(result=result, data=data):
-            fields = _ENDS_WELL | {"data": data, "result": result}
-            return _moved(record, now, "done", _way(record.step, None), fields)
+            return _moved(record, now, "done", _way(record.step, None), {"data": data, "result": result}, _ENDS_WELL)
         case Waits(waits=waits_, data=data):
             return _waiting(record, now, waits_, data)
         case Saved(data=data):
@@ -165,7 +180,7 @@ def _waiting(record: Record, now: float, waits: tuple[Wait, ...], data: str) -> 
 
 def _to_undo(record: Record, now: float, kind: str, told: dict[str, Any], final: Status, reason: str) -> Move:
     ending = dump({"status": final, "reason": reason, "step": record.step})
-    fields = _entered(record, UNDO, record.data) | _RELEASED | {"status": Status.PENDING, "due_at": now}
+    fields = _entered(record, UNDO) | _RELEASED | {"status": Status.PENDING, "due_at": now}
     return _moved(record, now, kind, told | {"undo": True}, fields | {"ending": ending})
 
 
@@ -283,7 +298,7 @@ def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
     told = {"by": by, "step": step or record.step, "from": record.step}
     fresh = {"status": Status.PENDING, "due_at": now, "attempt": 0, "losses": 0, "last_error": None, "ending": None}
     if step:
-        fields = _entered(record, step, record.data) | _RELEASED | fresh | {"result": None}
+        fields = _entered(record, step) | _RELEASED | fresh | {"result": None}
         return _moved(record, now, "rewound", told, fields)
     if record.step == UNDO and record.ending is None:
         raise _refuse(record, "retry", "what it did was undone; rewind it to a step with --from STEP")
@@ -306,7 +321,7 @@ def move(record: Record, now: float, by: str, step: str, legal: Collection[str],
     if record.open_intents:
         raise _refuse(record, "move", f"{record.open_intents} effects are in doubt; resolve them first")
     told = {"from": record.step, "to": step, "by": by}
-    fields = _entered(record, step, record.data) | _RELEASED
+    fields = _entered(record, step) | _RELEASED
     if ends:
         return _moved(record, now, "moved", told, fields | _AT_REST | {"status": Status.DONE, "step": step})
     if rests:

@@ -453,7 +453,7 @@ class Worker:
             await self._unreadable(record, workflow, step, error)
             self._let_go(stay)
             return
-        hold.keeps = self.may_keep(record, stay.steps, stay.since)
+        hold.steps, hold.since = stay.steps, stay.since
         self.holds[record.record_id] = hold
         told = partial(self._settled, stay)
         await (hold.perform(told) if step is not None else undo.perform(hold, told))

@@ -76,11 +76,17 @@ def _renamed(function: Any, name: str) -> Any:
     return step
 
 
-one = line("one", 1)
+one: Workflow[Data, int, None] = Workflow("one", result=int)
 child: Workflow[Data, int, None] = Workflow("child", result=int)
 parent: Workflow[Data, int, None] = Workflow("parent", result=int)
 capped: Workflow[Data, int, None] = Workflow("capped", result=int, cap=5)
 conversation: Workflow[Data, int, None] = Workflow("conversation", result=int)
+
+
+@one.step
+async def only(run: Run[Data, None]) -> int:
+    bodies.hit()
+    return int(run.data["number"])
 
 
 @child.step

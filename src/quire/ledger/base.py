@@ -73,8 +73,8 @@ class Traits(NamedTuple):
     batch_changes: int = 500
     #: More changes than this do not fit into one commit; None: it takes as many as come.
     one_commit: int | None = None
-    #: A claim and a commit are under way at the same time: records are then claimed in two halves, so that one runs
-    #: while the other is being settled.
+    #: Claims and commits are under way at the same time: records are then claimed in parts, so that some run while
+    #: others are being settled, and a commit need not wait for the one before it.
     side_by_side: bool = False
     #: More workers than this wait.
     most_writers: int | None = None

@@ -50,7 +50,7 @@ class PostgresLink(Ledger):
         others = urlencode([(name, value) for name, value in options if name != "schema"])
         self._address = Address(urlunsplit(parts._replace(query=others)))
         self.clock = clock
-        self._commits = Lane(lambda: self._connected(driven=True), 2)
+        self._commits = Lane(lambda: self._connected(driven=True), 3)
         self._claims = Lane(lambda: self._connected(driven=True), 1)
         self._beats = Lane(lambda: self._connected(driven=True), 1)
         self._looks = Lane(lambda: self._connected(driven=True), MOST_UNDER_WAY)

@@ -1,8 +1,10 @@
 """Group commit: the changes of all running steps, together.
 
 While one commit is under way the next batch fills. There is no artificial delay: an idle system has the latency of a
-single commit, a busy one shares it. A batch whose answer is lost is sent again, the same bytes (protocol 13, 14). A
-record is held until its verdict is told, and while more than ``QUEUE_BYTES`` wait its worker claims nothing more.
+single commit, a busy one shares it. Where the store takes commits side by side, a batch that has filled does not wait
+for the one under way; of one record no two changes are under way at a time. A batch whose answer is lost is sent again,
+the same bytes (protocol 13, 14). A record is held until its verdict is told, and while more than ``QUEUE_BYTES`` wait
+its worker claims nothing more.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ Told = Callable[[Verdict | BaseException], None]
 
 #: A batch ends here, too.
 BATCH_BYTES = 1_000_000
+#: With so many changes waiting a second commit is worth what it costs the store.
+FILLED = 100
 #: With more than this waiting the queue is full: a store that is slow shall not fill this process's memory.
 QUEUE_BYTES = 32_000_000
 
@@ -39,12 +43,17 @@ class Committer:
         self.patience = patience
         self._queue: deque[tuple[Change, Told, int]] = deque()
         self._bytes = 0
-        self._draining: asyncio.Task[None] | None = None
+        self._most = 2 if ledger.traits.side_by_side else 1
+        self._drains: set[asyncio.Task[None]] = set()
+        #: The records of the batches that are under way.
+        self._under_way: set[str] = set()
+        #: About so many changes wait for nothing but a commit: none of their records was under way when they came.
+        self._ready = 0
 
     @property
     def busy(self) -> bool:
         """Something is on its way to the ledger."""
-        return self._draining is not None
+        return bool(self._drains)
 
     @property
     def full(self) -> bool:
@@ -61,40 +70,58 @@ class Committer:
         size = _size(change)
         self._queue.append((change, told, size))
         self._bytes += size
-        if self._draining is None:
-            self._draining = asyncio.ensure_future(self._drain())
+        if change.record_id not in self._under_way:
+            self._ready += 1
+        if not self._drains or (self._ready >= FILLED and len(self._drains) < self._most):
+            self._drains.add(asyncio.ensure_future(self._drain()))
 
     async def _drain(self) -> None:
+        drain = asyncio.current_task()
+        assert drain is not None
         try:
-            while self._queue:
-                changes, tolds = self._batch()
-                verdicts: Sequence[Verdict | BaseException]
-                try:
-                    verdicts = await self._commit(changes)
-                except BaseException as error:
-                    verdicts = [error] * len(tolds)
-                    if not isinstance(error, QuireError):
-                        raise
-                finally:
-                    for told, verdict in zip(tolds, verdicts, strict=True):
-                        try:
-                            told(verdict)
-                        except Exception:
-                            log.exception("what follows a commit failed")
+            # What is left over by one while the other is under way is for that one.
+            while self._queue if len(self._drains) == 1 else self._ready >= FILLED:
+                await self._land(*self._batch())
         finally:
-            self._draining = None
+            self._drains.discard(drain)
+
+    async def _land(self, changes: list[Change], tolds: list[Told]) -> None:
+        records = {change.record_id for change in changes}
+        self._under_way |= records
+        verdicts: Sequence[Verdict | BaseException] = ()
+        try:
+            verdicts = await self._commit(changes) if changes else ()
+        except BaseException as error:
+            verdicts = [error] * len(tolds)
+            if not isinstance(error, QuireError):
+                raise
+        finally:
+            self._under_way -= records
+            for told, verdict in zip(tolds, verdicts, strict=True):
+                try:
+                    told(verdict)
+                except Exception:
+                    log.exception("what follows a commit failed")
 
     def _batch(self) -> tuple[list[Change], list[Told]]:
+        """The next changes, in order, of records of which none is under way."""
         changes: list[Change] = []
         tolds: list[Told] = []
+        later: list[tuple[Change, Told, int]] = []
         size = 0
         most = self.ledger.traits.batch_changes
         while self._queue and len(changes) < most and size < BATCH_BYTES:
-            change, told, bytes_ = self._queue.popleft()
+            entry = self._queue.popleft()
+            change, told, bytes_ = entry
+            if change.record_id in self._under_way:
+                later.append(entry)
+                continue
             changes.append(change)
             tolds.append(told)
             size += bytes_
+        self._queue.extendleft(reversed(later))
         self._bytes -= size
+        self._ready = max(0, self._ready - len(changes)) if changes else 0
         return changes, tolds
 
     async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:
@@ -118,8 +145,8 @@ class Committer:
         return await self._commit(changes[:half]) + await self._commit(changes[half:])
 
     async def close(self) -> None:
-        while self._draining is not None:
-            await asyncio.wait({self._draining})
+        while self._drains:
+            await asyncio.wait(self._drains)
 
 
 def _tell(future: asyncio.Future[Verdict], verdict: Verdict | BaseException) -> None:

@@ -253,11 +253,7 @@ class Hold:
                 self.host.put(instead, told)
 
         before = self.record
-        keep = (
-            isinstance(outcome, Next)
-            and self.stop is None
-            and self.host.may_keep(before, self.steps, self.since)
-        )
+        keep = isinstance(outcome, Next) and self.stop is None and self.host.may_keep(before, self.steps, self.since)
         self.host.put(self._change(outcome, keep=keep), heard)
 
     def _change(self, outcome: Outcome, *, keep: bool = False) -> Change:

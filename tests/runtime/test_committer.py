@@ -1,0 +1,124 @@
+"""Group commit: what goes together, what side by side, and in which order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from quire.clock import SYSTEM
+from quire.ledger.base import Traits
+from quire.model.change import Applied, Change, Verdict
+from quire.model.record import new_record
+from quire.runtime.committer import FILLED, Committer
+
+
+async def others() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)  # noqa: TID251 - lets the others run
+
+
+class SlowLedger:
+    """Commits when it is told to; keeps what it was given."""
+
+    def __init__(self, *, side_by_side: bool) -> None:
+        self.traits = Traits(durable=True, shared=True, side_by_side=side_by_side)
+        self.begun: list[list[str]] = []
+        self.landed: list[str] = []
+        self._gates: list[asyncio.Event] = []
+
+    async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        gate = asyncio.Event()
+        self._gates.append(gate)
+        self.begun.append([change.change_id for change in changes])
+        await gate.wait()
+        self.landed += [change.change_id for change in changes]
+        row = new_record(record_id="r", workflow="w", step="s", data="{}", now=1.0)
+        return [Applied(row, 1.0) for _ in changes]
+
+    async def land(self, number: int) -> None:
+        self._gates[number].set()
+        await others()
+
+
+def made(side_by_side: bool) -> tuple[Committer, SlowLedger]:
+    ledger: Any = SlowLedger(side_by_side=side_by_side)
+    return Committer(ledger, SYSTEM), ledger
+
+
+def change(record_id: str, change_id: str = "") -> Change:
+    return Change(change_id or record_id, record_id, 1, None, "w_1")
+
+
+async def put(committer: Committer, *changes: Change) -> list[asyncio.Future[Verdict]]:
+    futures = [committer.submit(one) for one in changes]
+    await others()
+    return futures
+
+
+async def test_a_batch_that_has_filled_does_not_wait_for_the_one_under_way() -> None:
+    committer, ledger = made(side_by_side=True)
+    await put(committer, change("first"))
+    await put(committer, *[change(f"r{number}") for number in range(FILLED - 1)])
+    assert ledger.begun == [["first"]]
+
+    await put(committer, change("last"))
+    await put(committer, change("more"))
+
+    assert [len(batch) for batch in ledger.begun] == [1, FILLED]
+    await ledger.land(1)
+    assert len(ledger.begun) == 2, "what is left over is for the commit that is still under way"
+    await ledger.land(0)
+    assert ledger.begun[2] == ["more"]
+    await ledger.land(2)
+    assert not committer.busy
+
+
+async def test_where_commits_go_one_by_one_a_batch_waits_however_full() -> None:
+    committer, ledger = made(side_by_side=False)
+    await put(committer, change("first"))
+    futures = await put(committer, *[change(f"r{number}") for number in range(2 * FILLED)])
+
+    assert ledger.begun == [["first"]]
+    await ledger.land(0)
+    await ledger.land(1)
+    assert all(future.done() for future in futures)
+
+
+async def test_of_one_record_no_two_changes_are_under_way_and_their_order_stands() -> None:
+    committer, ledger = made(side_by_side=True)
+    await put(committer, change("a", "a1"), change("b", "b1"))
+    await put(committer, change("a", "a2"), *[change(f"r{number}") for number in range(FILLED)], change("a", "a3"))
+
+    assert [len(batch) for batch in ledger.begun] == [2, FILLED]
+    assert not {"a2", "a3"} & set(ledger.begun[1])
+    await ledger.land(1)
+    assert len(ledger.begun) == 2
+    await ledger.land(0)
+    await ledger.land(2)
+    assert [landed for landed in ledger.landed if landed.startswith("a")] == ["a1", "a2", "a3"]
+    assert not committer.busy
+
+
+async def test_many_changes_of_one_record_ask_for_no_second_commit() -> None:
+    committer, ledger = made(side_by_side=True)
+    await put(committer, change("a", "a1"))
+    await put(committer, *[change("a", f"a{number}") for number in range(2, 3 * FILLED)])
+
+    assert ledger.begun == [["a1"]]
+    await ledger.land(0)
+    await ledger.land(1)
+    assert ledger.landed == [f"a{number}" for number in range(1, 3 * FILLED)]
+
+
+async def test_closing_waits_for_both() -> None:
+    committer, ledger = made(side_by_side=True)
+    await put(committer, change("first"))
+    await put(committer, *[change(f"r{number}") for number in range(FILLED)])
+    closing = asyncio.ensure_future(committer.close())
+
+    await ledger.land(1)
+    assert not closing.done()
+    await ledger.land(0)
+    assert closing.done()
+    assert len(ledger.landed) == FILLED + 1

@@ -133,7 +133,8 @@ def _w5(found: dict[str, Any]) -> dict[str, float]:
 
 
 def _w6(found: dict[str, Any]) -> dict[str, float]:
-    """Of each point the median drain of the filled ledger, against that of the empty one beside it."""
+    """Of each point the median drain; against the empty ledger beside it the median of all pairs that were drained one
+    after the other, which see the same machine."""
 
     def rate(drains: list[dict[str, Any]]) -> float:
         return float(statistics.median(drain["n"] / drain["drain_seconds"] for drain in drains))
@@ -144,7 +145,8 @@ def _w6(found: dict[str, Any]) -> dict[str, float]:
         name = names.get(point["finished"], "quick")
         if name != "quick":
             result[f"w6_drain_{name}"] = rate(point["drains"])
-        result[f"w6_{name}"] = rate(point["drains"]) / rate(point["beside"])
+        pairs = zip(point["drains"], point["beside"], strict=True)
+        result[f"w6_{name}"] = statistics.median(rate([drain]) / rate([beside]) for drain, beside in pairs)
     return result
 
 

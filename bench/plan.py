@@ -156,7 +156,7 @@ WORKLOADS = [
         kinds=ALL,
         full={"n": 2000},
         quick={"n": 200},
-        warm={"n": 100},
+        warm={"n": 500},
         guess=10,
     ),
     Workload(
@@ -196,7 +196,7 @@ WORKLOADS = [
     Workload(
         name="W6",
         title="W1 with 200,000 and with 1,000,000 finished records in the ledger",
-        full={"n": 2000, "fills": [200_000, 1_000_000], "drains": 11},
+        full={"n": 2000, "fills": [200_000, 1_000_000], "drains": 21},
         quick={"n": 200, "fills": [20_000], "drains": 2},
         warm={"n": 100},
         timeout=1800,

@@ -89,14 +89,19 @@ def filled(session: Session, peer: Peer, workload: Workload, sizes: dict[str, An
                 raise PeerFailed(f"fill: {answer['filled']} finished records, {fill} asked for")
             fill_seconds = round(time.monotonic() - begin, 1)
             drains: dict[PeerProcess, list[Figures]]
-            with session.place(peer) as empty, session.running(peer, empty) as (beside, _):
-                drains = {process: [], beside: []}
+            # Not the process that has filled it: what a gigabyte of cache leaves behind in one is none of the ledger's.
+            with (
+                session.place(peer) as empty,
+                session.running(peer, place) as (inside, _),
+                session.running(peer, empty) as (beside, _),
+            ):
+                drains = {inside: [], beside: []}
                 for one in drains:
                     one.call("w1", workload.timeout, **workload.warm)
                 for turn in range(2 * sizes["drains"]):
-                    one = [process, beside][(turn + turn // 2) % 2]
+                    one = [inside, beside][(turn + turn // 2) % 2]
                     drains[one].append(one.call("w1", workload.timeout, n=sizes["n"]))
-            point = {"finished": fill, "drains": drains[process], "beside": drains[beside]}
+            point = {"finished": fill, "drains": drains[inside], "beside": drains[beside]}
             points.append({**point, "fill_seconds": fill_seconds})
             say(f"W6   {peer.name}: {fill:,} finished records, loaded in {fill_seconds:.0f} s")
         return {"points": points, **about}

@@ -34,9 +34,10 @@ result has it. The records come 20 to 30 ms apart, by lot, so that they keep no 
 """,
     "W6": """\
 A point is the median of 21 drains, in turn with drains of an empty ledger beside it, each ledger in a process that has
-done nothing else; *against empty* is the median of the 21 pairs of drains that followed each other. The finished records
-are copies, with their logs, of records that really ran, written by SQL and followed by VACUUM ANALYZE and a checkpoint
-on PostgreSQL: rows and index entries are what the ledger writes itself, but fresh, without the bloat of a long life.
+done nothing else; *against empty* is the median of the 21 pairs of drains that followed each other. The finished
+records are copies, with their logs, of records that really ran, written by SQL and followed by VACUUM ANALYZE and a
+checkpoint on PostgreSQL: rows and index entries are what the ledger writes itself, but fresh, without the bloat of a
+long life.
 """,
     "W7": """\
 Statements are counted in the server's log: those that a client sent. *Woken* is from before the start in another

@@ -21,6 +21,9 @@ from hypothesis import HealthCheck, settings
 
 from quire.testing.postgres import PostgresServer, PostgresUnavailable
 
+# So that a failure of the suite of all stores tells what was found.
+pytest.register_assert_rewrite("quire.testing.conformance")
+
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 # A busy machine is no reason to fail: how long one example takes is not what these tests are about.
@@ -113,7 +116,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    yield from _without_the_browsers_loop(item)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield from _without_the_browsers_loop(item)
+
+
+def _without_the_browsers_loop(item: pytest.Item) -> Iterator[None]:
     """A test that comes after one with a browser all the same, taken from another process's queue, sees no loop."""
     loop = asyncio._get_running_loop()
     if loop is None or _browses(item):

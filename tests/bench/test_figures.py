@@ -39,7 +39,7 @@ def test_values(workload: str, found: dict[str, Any], values: dict[str, Any]) ->
     assert figures.values(made.run(workload, "quire_sqlite", **found)) == values
 
 
-def test_w6_compares_the_median_drain_of_a_filled_ledger_with_that_of_the_empty_one_beside_it() -> None:
+def test_w6_compares_each_drain_of_a_filled_ledger_with_the_one_of_the_empty_ledger_beside_it() -> None:
     def drains(*seconds: float) -> list[dict[str, Any]]:
         return [{"n": 100, "drain_seconds": second} for second in seconds]
 
@@ -48,7 +48,7 @@ def test_w6_compares_the_median_drain_of_a_filled_ledger_with_that_of_the_empty_
         {"finished": 1_000_000, "drains": drains(4.0, 4.0, 1.0), "beside": drains(2.0, 2.0, 1.0)},
     ]
     found = figures.values(made.run("W6", "quire_sqlite", points=points))
-    assert found == {"w6_empty": 75, "w6_drain_200k": 50, "w6_200k": 0.5, "w6_drain_1m": 25, "w6_1m": 0.5}
+    assert found == {"w6_empty": 75, "w6_drain_200k": 50, "w6_200k": 1.0, "w6_drain_1m": 25, "w6_1m": 0.5}
 
 
 def test_w7_tells_the_worst_wake_beside_the_median() -> None:

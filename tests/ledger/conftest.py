@@ -20,9 +20,6 @@ from quire.testing import ToldClock
 from quire.testing.postgres import PostgresServer
 from tests.ledger.stepping import SteppedSqlite
 
-# So that a failure of the suite tells what was found.
-pytest.register_assert_rewrite("quire.testing.conformance")
-
 STORES = ["memory", "sqlite", "postgres"]
 
 MakeLedger = Callable[[], Ledger]

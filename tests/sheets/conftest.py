@@ -13,9 +13,6 @@ from quire.ledger.sheets import SheetsLedger
 from quire.testing import ToldClock
 from quire.testing.emulator import Emulator
 
-# So that a failure of the suite tells what was found.
-pytest.register_assert_rewrite("quire.testing.conformance")
-
 MakeLedger = Callable[[], SheetsLedger]
 
 

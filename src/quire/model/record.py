@@ -17,6 +17,9 @@ from quire.model.receipt import fingerprint, key_of
 class Status(StrEnum):
     """Where a record stands. Exactly one at any time."""
 
+    # An enum's own is written in Python; sets of statuses are asked several times for every move.
+    __hash__ = str.__hash__
+
     PENDING = "PENDING"
     RUNNING = "RUNNING"
     WAITING = "WAITING"

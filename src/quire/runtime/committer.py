@@ -76,14 +76,12 @@ class Committer:
             self._drains.add(asyncio.ensure_future(self._drain()))
 
     async def _drain(self) -> None:
-        drain = asyncio.current_task()
-        assert drain is not None
         try:
             # What is left over by one while the other is under way is for that one.
             while self._queue if len(self._drains) == 1 else self._ready >= FILLED:
                 await self._land(*self._batch())
         finally:
-            self._drains.discard(drain)
+            self._drains -= {asyncio.current_task()}
 
     async def _land(self, changes: list[Change], tolds: list[Told]) -> None:
         records = {change.record_id for change in changes}

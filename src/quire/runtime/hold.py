@@ -83,6 +83,9 @@ class Hold:
     _quiet: asyncio.Future[None] | None = None
     _activity = 0
     _suspending: asyncio.Task[None] | None = None
+    #: While its settling is under way: the record before it, and who hears the verdict.
+    _before: Record
+    _told: Told
 
     def __init__(
         self, host: Host, record: Record, workflow: Workflow[Any, Any, Any], step: Step, receipts: Sequence[Receipt]
@@ -244,17 +247,19 @@ class Hold:
 
     def settle(self, outcome: Outcome, told: Told) -> None:
         """The same at the end of the pass, which does not wait for it: ``told`` hears the verdict."""
-
-        def heard(verdict: Verdict | BaseException) -> None:
-            instead = None if isinstance(verdict, BaseException) else self._heard(before, verdict)
-            if instead is None:
-                told(verdict)
-            else:
-                self.host.put(instead, told)
-
         before = self.record
         keep = isinstance(outcome, Next) and self.stop is None and self.host.may_keep(before, self.steps, self.since)
-        self.host.put(self._change(outcome, keep=keep), heard)
+        self._before, self._told = before, told
+        self.host.put(self._change(outcome, keep=keep), self._settled)
+
+    def _settled(self, verdict: Verdict | BaseException) -> None:
+        instead = None if isinstance(verdict, BaseException) else self._heard(self._before, verdict)
+        told = self._told
+        del self._before, self._told  # it knows the stay, and the stay this hold
+        if instead is None:
+            told(verdict)
+        else:
+            self.host.put(instead, told)
 
     def _change(self, outcome: Outcome, *, keep: bool = False) -> Change:
         """The change that an outcome leads to. What is submitted after it stands on its image."""
@@ -295,15 +300,15 @@ class Hold:
 
     def _heard(self, before: Record, verdict: Verdict) -> Change | None:
         """What a verdict means for the hold; and the change to make instead where the ledger will not take this one."""
-        match verdict:
-            case Applied(record=row):
-                self.record = row
-                self.migrated = ()
-            case Conflict():
-                self.lose()
-            case Refused(code=code, reason=reason) if self.record.status is not Status.ERROR:
-                self.record = before
-                return self._plain(transition.settle(before, Broke(f"{code}: {reason}"), self.host.now()))
+        if isinstance(verdict, Applied):
+            self.record = verdict.record
+            self.migrated = ()
+        elif isinstance(verdict, Conflict):
+            self.lose()
+        elif self.record.status is not Status.ERROR:
+            self.record = before
+            broke = Broke(f"{verdict.code}: {verdict.reason}")
+            return self._plain(transition.settle(before, broke, self.host.now()))
         return None
 
     async def submit(self, made: Move) -> Verdict:

@@ -180,7 +180,7 @@ class Run:
         }
         self.budget = plan.Budget(options.minutes, took)
         # A quick run says nothing about speed, so it need not wait until the machine is quiet.
-        self.patience = 0.0 if options.quick else PATIENCE
+        self.patience = session.patience = 0.0 if options.quick else PATIENCE
 
     def measure_all(self) -> None:
         if any(peer.store == "postgres" for peer in self.peers):
@@ -242,6 +242,7 @@ class Run:
                     .replace(str(self.session.scratch), "scratch")
                 )
                 self.keep_log(peer, workload)
+        watch.felt(run.get("figures", {}).pop("spin_ms", 0.0))
         run["noise"] = watch.report()
         run["took"] = round(time.monotonic() - started, 2)
         self.results["runs"].append(run)

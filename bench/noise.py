@@ -6,7 +6,7 @@ import os
 import statistics
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class Probe:
 
 
 def probe(directory: Path) -> Probe:
-    return Probe(fdatasync_ms=_fdatasync_p50(directory), spin_ms=_spin())
+    return Probe(fdatasync_ms=_fdatasync_p50(directory), spin_ms=spin())
 
 
 def _fdatasync_p50(directory: Path, count: int = 40) -> float:
@@ -42,7 +42,7 @@ def _fdatasync_p50(directory: Path, count: int = 40) -> float:
     return statistics.median(times) * 1000
 
 
-def _spin(rounds: int = 7) -> float:
+def spin(rounds: int = 7) -> float:
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -132,6 +132,20 @@ def settle(directory: Path, best: dict[str, float], patience: float) -> Probe:
         time.sleep(0.25)
 
 
+def calm(best: dict[str, float], patience: float) -> float:
+    """Wait until the CPU is as quick as it was at its best, as long as the patience lasts; answers how quick it is.
+
+    Neighbours on the same host come and go within seconds: what was quiet before a peer was set up need not be so when
+    its clock starts.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        found = spin()
+        if found <= SPIN_RATIO * best.get("spin_ms", found) or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)
+
+
 class Watch:
     """Foreign CPU use while something is measured: the machine's busy time less that of our own process tree."""
 
@@ -152,6 +166,10 @@ class Watch:
         busy = busy_seconds() - self._busy
         own = tree_seconds(os.getpid()) - self._own
         self._foreign = max(0.0, busy - own)
+
+    def felt(self, spin_ms: float) -> None:
+        """The CPU was so slow right before the measured call, or right after it."""
+        self._probe = replace(self._probe, spin_ms=max(self._probe.spin_ms, spin_ms))
 
     def report(self) -> dict[str, Any]:
         return {

@@ -29,6 +29,8 @@ class Session:
         base.chmod(0o755)
         self.scratch = base
         self.best: dict[str, float] = {}
+        #: So long a measurement may wait for a quiet machine.
+        self.patience = 0.0
         self._postgres: servers.Postgres | None = None
         self._count = 0
 

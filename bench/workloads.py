@@ -29,11 +29,13 @@ def one_call(session: Session, peer: Peer, workload: Workload, sizes: dict[str, 
     with session.place(peer) as place, session.running(peer, place) as (process, about):
         if workload.warm:
             process.call(call, workload.timeout, **smaller(workload.warm, sizes))
+        before = noise.calm(session.best, session.patience)
         with Spent(process) as spent:
             found = process.call(call, workload.timeout, **sizes)
+        spin_ms = max(before, noise.spin())
         # Behind SQLite there is no server: what the others' one does meanwhile is none of this peer's.
         cpu = {**spent.seconds, "server": 0.0} if peer.store == "sqlite" else spent.seconds
-        return {**found, "cpu": cpu, **about}
+        return {**found, "cpu": cpu, "spin_ms": spin_ms, **about}
 
 
 class Spent:

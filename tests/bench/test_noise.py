@@ -63,3 +63,33 @@ def test_a_better_probe_becomes_the_measure_of_the_others(monkeypatch: pytest.Mo
 def test_the_tree_of_a_process_holds_its_own_time() -> None:
     assert noise.tree_seconds(os.getpid()) >= noise.own_seconds(os.getpid()) > 0
     assert noise.own_seconds(2**22 + 1) == 0.0  # there is no such process
+
+
+def test_the_clock_starts_when_the_cpu_is_quick_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([5.0, 4.0, 3.1])
+    monkeypatch.setattr(noise, "spin", lambda: next(found))
+    monkeypatch.setattr(noise.time, "sleep", lambda seconds: None)
+
+    assert noise.calm(BEST, patience=60.0) == 3.1
+    assert list(found) == []
+
+
+def test_a_cpu_that_stays_slow_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "spin", lambda: 9.0)
+
+    assert noise.calm(BEST, patience=0.0) == 9.0
+
+
+def test_a_cpu_that_was_slow_beside_the_measured_call_makes_it_noisy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    quiet = noise.Probe(fdatasync_ms=0.1, spin_ms=3.0)
+    monkeypatch.setattr(noise, "probe", lambda directory: quiet)
+    with noise.Watch(tmp_path, dict(BEST), patience=0.0) as watch:
+        pass
+
+    watch.felt(3.5)
+    assert (watch.report()["spin_ms"], watch.report()["noisy"]) == (3.5, [])
+    watch.felt(6.0)
+    watch.felt(3.0)
+    assert (watch.report()["spin_ms"], watch.report()["noisy"]) == (6.0, ["the CPU took 2.0 x the best"])

@@ -180,13 +180,13 @@ class Run:
         }
         self.budget = plan.Budget(options.minutes, took)
         # A quick run says nothing about speed, so it need not wait until the machine is quiet.
-        self.patience = session.patience = 0.0 if options.quick else PATIENCE
+        session.patience = 0.0 if options.quick else PATIENCE
 
     def measure_all(self) -> None:
         if any(peer.store == "postgres" for peer in self.peers):
             _ = self.session.postgres
         for _ in range(5):  # what is quiet is told by the best probe, so the first measurement needs one, too
-            settle(self.session.scratch, self.session.best, self.patience / 5)
+            settle(self.session.scratch, self.session.best, self.session.patience / 5)
         todo = [turn for turn in self.turns if not plan.done(turn, self.results["runs"])]
         while todo:
             turn = todo.pop(0)
@@ -230,17 +230,13 @@ class Run:
         workload, repetition = turn.workload, turn.repetition
         run: dict[str, Any] = {"peer": peer.name, "workload": workload.name, "repetition": repetition, "sizes": sizes}
         started = time.monotonic()
-        with Watch(self.session.scratch, self.session.best, self.patience) as watch:
+        with Watch(self.session.scratch, self.session.best, self.session.patience) as watch:
             try:
                 run["figures"] = workloads.run(self.session, peer, workload, sizes)
             except NotOffered as error:
                 run["not_offered"] = str(error)
             except Exception as error:  # noqa: BLE001 - whatever it is, it ends this measurement and not the run
-                run["error"] = (
-                    (str(error) or type(error).__name__)
-                    .replace(str(BENCH.parent), ".")
-                    .replace(str(self.session.scratch), "scratch")
-                )
+                run["error"] = self.told(error)
                 self.keep_log(peer, workload)
         watch.felt(run.get("figures", {}).pop("spin_ms", 0.0))
         run["noise"] = watch.report()
@@ -263,7 +259,7 @@ class Run:
 
     def measure_idle(self, turn: plan.Turn, sizes: dict[str, Any]) -> None:
         started = time.monotonic()
-        with Watch(self.session.scratch, self.session.best, self.patience) as watch:
+        with Watch(self.session.scratch, self.session.best, self.session.patience) as watch:
             figures = idle.measure(self.session, self.peers, sizes)
         took = round(time.monotonic() - started, 2)
         for name, found in figures.items():

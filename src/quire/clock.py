@@ -139,9 +139,9 @@ def new_record_id(prefix: str, now: float) -> str:
     So new rows lie side by side, in tables, indexes and sheets, and records that were started together are claimed in
     the order in which they were given.
     """
-    moment, letters, following = _counter.record
-    if moment != int(now * 1000):
-        moment = int(now * 1000)
+    moment = int(now * 1000)
+    known, letters, following = _counter.record
+    if known != moment:
         letters, following = _letters(moment, 9), itertools.count(_random(54)).__next__
         _counter.record = moment, letters, following
     return f"{prefix}{letters}{_letters(following(), 11)}"

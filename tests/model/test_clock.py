@@ -101,6 +101,14 @@ def test_ids_of_records_sort_by_the_moment_of_their_making(milliseconds: set[int
     assert len({*ids, new_record_id("flow_", moments[0])}) == len(moments) + 1
 
 
+def test_ids_of_records_that_are_made_within_a_millisecond_sort_by_their_order() -> None:
+    ids = [new_record_id("flow_", 1_800_000_000.0005) for _ in range(2000)]
+
+    assert ids == sorted(ids)
+    assert len({*ids}) == 2000
+    assert {len(made) for made in ids} == {25}
+
+
 def test_the_system_clock_goes_on() -> None:
     before = SYSTEM.now(), SYSTEM.boottime()
 

@@ -202,3 +202,18 @@ async def test_a_record_that_stays_for_its_next_steps_is_done_in_one_stay() -> N
             )
 
     assert runs == {1}
+
+
+async def test_records_that_are_started_together_run_in_the_order_in_which_they_were_given() -> None:
+    ran: list[int] = []
+
+    @workflow
+    async def one(run: Run[Data, None]) -> None:
+        ran.append(run.data["number"])
+
+    clock = ToldClock()
+    async with Client(MemoryLedger(clock), workflows=[one], clock=clock) as client:
+        await client.start_many(one, ({"number": number} for number in range(200)))
+        await client.worker().run(until_idle=True)
+
+    assert ran == list(range(200))

@@ -24,10 +24,6 @@ _STAGES = frozenset(
 )
 
 
-#: Makes a verdict without the detour through its own ``__new__``.
-_made = tuple.__new__
-
-
 class Changing(Claiming):
     """What becomes of a change: it lands, it meets another version, or it is refused."""
 
@@ -258,7 +254,7 @@ class Changing(Claiming):
             self._child_ended(row, change.change_id)
         if row.fanouts and (row.ended or row.visit != current.visit):
             self._abandon(row.record_id, None)
-        return _made(Applied, (row, self.now, False, False))
+        return Applied(row, self.now)
 
     def _version_made_by(self, change: Change) -> str | None:
         place = (change.record_id, change.version + 1)

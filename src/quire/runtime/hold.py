@@ -276,9 +276,8 @@ class Hold:
             image = image._replace(fanouts=image.fanouts + len(fanins))
         riding, lines = self._taken()
         self.record = image
-        # As the type's own call would make it, in a third of the time: every move of every record comes by here.
-        return tuple.__new__(
-            Change,
+        # In half the time of the type's own call: every move of every record comes by here.
+        return Change._make(
             (
                 next_id(),
                 before.record_id,
@@ -295,7 +294,7 @@ class Hold:
                 None,
                 self.step.cap is not None or self.workflow.cap is not None,
                 "",
-            ),
+            )
         )
 
     def _heard(self, before: Record, verdict: Verdict) -> Change | None:

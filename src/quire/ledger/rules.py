@@ -149,7 +149,7 @@ class Draft(Changing):
             return False
         if (row.status is Status.NEEDS_APPROVAL and row.open_intents) or self.view.sealed:
             return False
-        image = transition.halted(row)._replace(version=row.version + 1, updated_at=self.now)
+        image = without_wish(transition.halted(row))._replace(version=row.version + 1, updated_at=self.now)
         self._put(row, image, [Line("cancelled", dump({"reason": "halted"}))], f"halt-{row.record_id}-{row.version}")
         return True
 

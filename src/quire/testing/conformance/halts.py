@@ -22,6 +22,7 @@ from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,
     applied,
+    ask_to_cancel,
     beat,
     claim,
     claimed,
@@ -162,6 +163,20 @@ class Halts(Suite):
         rows = await ledger.load(ids)
         assert [(row.status, row.version) for row in rows] == [(Status.CANCELLED, row.version + 1) for row in seen]
         assert await log(ledger, "r0") == ["started", "cancelled"]
+
+    async def test_the_sweep_obeys_a_wish_to_cancel_that_outlived_its_worker(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        await intend(ledger, await run(ledger))
+        await ask_to_cancel(ledger, undo=True)
+        await lose_worker(ledger, clock)
+        assert (await the(ledger)).status is Status.PENDING
+
+        await order(ledger, "halt")
+        await ledger.recover()
+
+        row = await the(ledger)
+        assert (row.status, row.cancel) == (Status.CANCELLED, None)
 
     async def test_the_sweep_tells_no_fan_in(self, ledger: Ledger) -> None:
         await map_over(ledger, await run(ledger), 2)

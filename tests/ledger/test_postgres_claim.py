@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quire.errors import Moved, WorkerClosed
+from quire.ledger import postgres_claim
 from quire.ledger.base import Ledger
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.postgres import PostgresLedger
@@ -33,7 +34,7 @@ from quire.testing.conformance import (
     start_all,
     the,
 )
-from tests.ledger.test_postgres import opened
+from tests.ledger.test_postgres import opened, raw, somebody_waits
 
 STEPS = (STEP, 'say "hello"', "back\\slash", "naïve café 🦉", "two\nlines", "run_c1_")
 SLOTS = tuple(slot(step, timeout=timeout) for step, timeout in zip(STEPS, (3600.0, 0.5, 1e9, 7, 60.25, 1), strict=True))
@@ -225,3 +226,26 @@ async def test_each_record_is_taken_once_and_as_it_is_whatever_happens_to_it_mea
         for name in names:
             assert (await log(other, name)).count("claimed") == 1
         assert {row.record_id: row.worker for row in await other.load(names)} == {r.record_id: r.worker for r in taken}
+
+
+async def test_a_record_that_changes_after_a_claim_began_to_look_is_left_whole_for_the_next(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = postgres_claim._TAKE.replace(
+        "SELECT now, margin,", "SELECT now + length(pg_advisory_xact_lock(42)::text) AS now, margin,"
+    )
+    assert waits != postgres_claim._TAKE
+    async with opened(postgres_url) as [ledger, other], raw(postgres_url) as person:
+        await start_all(ledger, ["a", "b", "c"])
+        assert await claimed(ledger, limit=1) == ["a"]
+        monkeypatch.setattr(postgres_claim, "_TAKE", waits)
+        await person.execute("SELECT pg_advisory_lock(42)")
+        claiming = asyncio.create_task(ledger.claim(_claim(slot())))
+        await somebody_waits(postgres_url)
+        await commit(other, Change("up", "b", 1, None, priority=1))  # while the claim has looked, and locked nothing
+        await person.execute("SELECT pg_advisory_unlock(42)")
+
+        assert [row.record_id for row in (await claiming).records] == ["c"]
+        assert await log(ledger, "b") == ["started", "prioritised"]
+        assert [row.record_id for row in (await ledger.claim(_claim(slot()))).records] == ["b"]
+        assert await log(ledger, "b") == ["started", "prioritised", "claimed"]

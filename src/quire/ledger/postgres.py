@@ -1,8 +1,7 @@
 """The ledger in PostgreSQL: many machines, one truth.
 
 Commits are decided over what this process knows, where that is enough (``postgres_guess``), and under locks where it is
-not (``postgres_decide``). Big batches are written in parts while the rest is still being decided, so that both
-processors work. Beats and reads have connections of their own and never wait for a batch.
+not (``postgres_decide``). Beats and reads have connections of their own and never wait for a batch.
 """
 
 from __future__ import annotations
@@ -218,7 +217,9 @@ class PostgresLedger(PostgresClaims):
                 return None
             return None if draft.records else beaten
 
-        self._beaten.pop(worker.worker_id, None)
+        if self._beaten.pop(worker.worker_id, None) is None:
+            # A worker that begins finds what has gathered: its first claim needs no look.
+            self._more_is_due = self._limited_is_due = True
         beaten = await self._transacted(self._beats, body) or await self._reconciled(worker, holding)
         self._beaten[worker.worker_id] = worker
         return beaten

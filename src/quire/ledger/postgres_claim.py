@@ -8,7 +8,8 @@ first answer was lost, are decided here, under locks, as every other verb is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from quire.clock import Clock
@@ -58,7 +59,9 @@ _LOCK = f"""
     LIMIT $5
 """
 #: The same, and all that follows: they become the worker's, as ``transition.claim`` says, and their lines are chained
-#: as by ``event.chained``. Nothing is due for a worker that is not open, or in a sealed ledger.
+#: as by ``event.chained``. Nothing is due for a worker that is not open, or in a sealed ledger. Rows are found again by
+#: where they lie (ctid): one that somebody changed while this statement began does not lie there any more as far as it
+#: sees, and is left for the next claim.
 _TAKE = f"""
     WITH {_ORDERS},
     moment AS MATERIALIZED (
@@ -66,32 +69,32 @@ _TAKE = f"""
         FROM {_MOMENT} AS clock, ledger, workers WHERE sealed = '' AND worker_id = $2 AND closed IS NULL
     ),
     due AS MATERIALIZED (
-        SELECT due.record_id, slot.timeout, slot.head, slot.tail
+        SELECT due.lies, slot.timeout, slot.head, slot.tail
         FROM moment
         CROSS JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::float8[], $9::text[], $10::text[])
             AS slot (workflow, step, room, timeout, head, tail)
-        {_DUE.format("record_id")}
+        {_DUE.format("ctid AS lies")}
         LIMIT $11
     ),
     taken AS MATERIALIZED (
-        SELECT record_id, number, $3 || number AS run_id, now, written, now + timeout AS until,
-            head || number || tail AS body
-        FROM moment CROSS JOIN (SELECT *, row_number() OVER () - 1 AS number FROM due) AS due
-    ),
-    moved AS (
-        UPDATE records SET
-            status = 'RUNNING', worker = $2, run_id = taken.run_id, run_until = taken.until, question = NULL,
-            version = version + 1, updated_at = taken.now, queue = NULL, rank = NULL, log_seq = log_seq + 1,
-            log_hash = encode(sha256(convert_to(concat_ws(chr(10),
-                log_hash, records.record_id, log_seq + 1, version + 1, written, 'claimed', body), 'UTF8')), 'hex')
-        FROM taken WHERE records.record_id = taken.record_id
-        RETURNING body, {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}
+        SELECT *, encode(sha256(convert_to(
+            concat_ws(chr(10), log_hash, record_id, n, v, written, 'claimed', body), 'UTF8')), 'hex') AS hash
+        FROM (
+            SELECT lies, records.record_id, log_hash, log_seq + 1 AS n, version + 1 AS v, now, written,
+                now + timeout AS until, $3 || number AS run, head || $3 || number || tail AS body
+            FROM moment CROSS JOIN (SELECT *, row_number() OVER () - 1 AS number FROM due) AS due
+            JOIN records ON records.ctid = lies
+        ) AS found
     ),
     told AS (
         INSERT INTO events (record_id, n, version, at, kind, body, run_id, change_id, hash)
-        SELECT record_id, log_seq, version, updated_at, 'claimed', body, run_id, $4, log_hash FROM moved
+        SELECT record_id, n, v, now, 'claimed', body, run, $4, hash FROM taken
     )
-    SELECT {RECORD} FROM moved
+    UPDATE records SET
+        status = 'RUNNING', worker = $2, run_id = run, run_until = until, question = NULL, version = v,
+        updated_at = now, queue = NULL, rank = NULL, log_seq = n, log_hash = hash
+    FROM taken WHERE records.ctid = lies
+    RETURNING {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}
 """
 #: May anything be claimed, also of steps with a limit, how urgent is the first of each step that is due, and if none
 #: is: when will one be? And why was the worker that asks closed (NULL: it is not known), and is the ledger sealed?
@@ -115,6 +118,10 @@ _PEEK = f"""
     ) AS soon ON true
     GROUP BY moment.now
 """
+
+
+#: After this, in the line of a claim, comes the name of the run. Quotes in what stands before it are escaped.
+_RUN = '"run":"'
 
 
 class _Peek(NamedTuple):
@@ -170,18 +177,17 @@ class PostgresClaims(PostgresDecides):
         return look
 
     def _peeking(self, claim: Claim) -> tuple[float | None, bytes, bytes, bytes, str]:
-        return self._told, *_named(claim.slots), array("boolean", list(map(limited, claim.slots))), claim.worker
+        return self._told, *_sent(claim.worker, claim.slots).looked_at, claim.worker
 
     # -- by the server -----------------------------------------------------------------------------------------
 
     async def _taken(self, claim: Claim) -> Claimed:
         """What is due of steps that nothing limits; then, if there is room left, of those with a cap or a rate."""
-        plain = [slot for slot in claim.slots if not limited(slot)]
 
         async def body(wire: Wire) -> tuple[list[Record], _Peek]:
             # No other claim of this worker runs meanwhile, such as a try whose answer was lost, and nobody closes it.
             self._lock(wire, Want(quiet={claim.worker}))
-            place = self._take(wire, claim, plain)
+            place = self._take(wire, claim)
             wire.hurry()  # the rows are read here while the server looks for more and commits
             peek = wire.send(_PEEK, *self._peeking(claim))
             taken: list[Record] = []
@@ -209,22 +215,9 @@ class PostgresClaims(PostgresDecides):
         more = await self._weighed(claim._replace(slots=others, limit=room, before=len(taken)), claim)
         return more._replace(records=claimed.records + more.records)
 
-    def _take(self, wire: Wire, claim: Claim, slots: Sequence[Slot]) -> int:
-        runs = runs_of(claim.claim_id)
-        told = [claim_told(claim.worker, runs, slot.step).partition(runs) for slot in slots]
-        return wire.send(
-            _TAKE,
-            self._told,
-            claim.worker,
-            runs,
-            claim.claim_id,
-            *_named(slots),
-            array("bigint", [slot.free for slot in slots]),
-            array("float8", [slot.timeout for slot in slots]),
-            array("text", [head + mark for head, mark, _ in told]),
-            array("text", [tail for _, _, tail in told]),
-            claim.limit,
-        )
+    def _take(self, wire: Wire, claim: Claim) -> int:
+        taken = _sent(claim.worker, claim.slots).taken
+        return wire.send(_TAKE, self._told, claim.worker, runs_of(claim.claim_id), claim.claim_id, *taken, claim.limit)
 
     # -- by the rules ------------------------------------------------------------------------------------------
 
@@ -265,5 +258,32 @@ class PostgresClaims(PostgresDecides):
         return Claimed(tuple(taken), view.now, look.next_due, look.priority, look.epoch)
 
 
-def _named(slots: Sequence[Slot]) -> tuple[bytes, bytes]:
+def _named(slots: Iterable[Slot]) -> tuple[bytes, bytes]:
     return array("text", [slot.workflow for slot in slots]), array("text", [slot.step for slot in slots])
+
+
+class _Sent(NamedTuple):
+    """What is sent of a worker's steps."""
+
+    #: Of all: their workflows and names, and whether they have a limit.
+    looked_at: tuple[bytes, bytes, bytes]
+    #: Of those without a limit: workflows, names, how many, for how long; what their lines say before and after the
+    #: name of the run.
+    taken: tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+
+
+@lru_cache(maxsize=256)
+def _sent(worker: str, slots: tuple[Slot, ...]) -> _Sent:
+    """Kept: a worker claims for the same steps all the time, beginning with another one each time."""
+    plain = [slot for slot in slots if not limited(slot)]
+    told = [claim_told(worker, "", slot.step).partition(_RUN) for slot in plain]
+    return _Sent(
+        (*_named(slots), array("boolean", list(map(limited, slots)))),
+        (
+            *_named(plain),
+            array("bigint", [slot.free for slot in plain]),
+            array("float8", [slot.timeout for slot in plain]),
+            array("text", [head + mark for head, mark, _ in told]),
+            array("text", [tail for _, _, tail in told]),
+        ),
+    )

@@ -28,6 +28,8 @@ class SlowLedger:
         self._gates: list[asyncio.Event] = []
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        if changes[0].change_id == "bad":
+            raise RuntimeError("nobody expected this")
         gate = asyncio.Event()
         self._gates.append(gate)
         self.begun.append([change.change_id for change in changes])
@@ -122,3 +124,15 @@ async def test_closing_waits_for_both() -> None:
     await ledger.land(0)
     assert closing.done()
     assert len(ledger.landed) == FILLED + 1
+
+
+async def test_a_commit_that_fails_as_nobody_expected_stops_no_other() -> None:
+    committer, ledger = made(side_by_side=True)
+    [bad] = await put(committer, change("bad"))
+    assert isinstance(bad.exception(), RuntimeError)
+    assert not committer.busy
+
+    [good] = await put(committer, change("good"))
+    await ledger.land(0)
+    assert good.done()
+    assert not committer.busy

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import pytest
+
 from quire import Record, Retry, Run, Status, Workflow, workflow
 from quire.ledger.memory import MemoryLedger
 from quire.surfaces.client import Client
@@ -17,9 +19,9 @@ Data = dict[str, Any]
 
 
 @asynccontextmanager
-async def started(flow: Workflow[Data, Any, None], count: int) -> AsyncIterator[Client]:
+async def started(flow: Workflow[Data, Any, None], count: int, clock: ToldClock | None = None) -> AsyncIterator[Client]:
     """A client whose ledger has so many records of this workflow: r0, r1, …"""
-    clock = ToldClock()
+    clock = clock or ToldClock()
     async with Client(MemoryLedger(clock), workflows=[flow], clock=clock) as client:
         await client.start_many(
             flow, ({"number": number} for number in range(count)), ids=map("r{}".format, range(count))
@@ -46,6 +48,27 @@ async def test_steps_that_wait_for_nothing_share_a_task() -> None:
         assert await ended(client) == {f"r{number}": str(number) for number in range(20)}
 
     assert len(tasks) == 1
+
+
+@pytest.mark.parametrize(("seconds", "turns"), [(0, 1), (1, 4)])
+async def test_what_steps_came_to_is_committed_while_others_that_take_long_are_still_to_come(
+    seconds: float, turns: int
+) -> None:
+    told: list[str] = []
+    clock = ToldClock()
+
+    @workflow
+    async def calculates(run: Run[Data]) -> None:
+        told.append("ran")
+        clock.advance(seconds)
+
+    async with started(calculates, 4, clock) as client:
+        worker = client.worker()
+        worker.watchers.append(lambda record: told.append("committed"))
+        await worker.run(until_idle=True)
+
+    each = 4 // turns
+    assert told == (["ran"] * each + ["committed"] * each) * turns
 
 
 async def test_steps_that_wait_for_each_other_run_side_by_side() -> None:

@@ -3,7 +3,8 @@
 What is ready runs one after the other in one lane as long as no step waits for anything. A step that waits keeps the
 lane that it runs in, and another one takes the rest; so steps run side by side exactly as far as they wait. A lane is a
 task like any other to the step in it: it is cancelled only while that step runs, and what a step leaves in its context
-does not reach the next record (docs/decisions/027).
+does not reach the next record (docs/decisions/027). After ``TURN_SECONDS`` a lane ends and leaves the rest to the next
+one; in between, commits go out and beats are sent.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 
+from quire.clock import Clock
 from quire.errors import LeaseLost
 from quire.model.record import Record
 from quire.runtime.hold import Hold
 
 log = logging.getLogger("quire.worker")
+
+#: So long passes follow each other before the loop has its turn.
+TURN_SECONDS = 0.01
 
 
 class Stay:
@@ -40,9 +45,12 @@ class Stay:
 class Lanes:
     """``perform`` makes one pass; ``let_go`` is called with a stay whose pass did not come to its end."""
 
-    def __init__(self, perform: Callable[[Stay], Awaitable[None]], let_go: Callable[[Stay], None]) -> None:
+    def __init__(
+        self, perform: Callable[[Stay], Awaitable[None]], let_go: Callable[[Stay], None], clock: Clock
+    ) -> None:
         self._perform = perform
         self._let_go = let_go
+        self._clock = clock
         self._ready: deque[Stay] = deque()
         #: The lanes that run.
         self.tasks: set[asyncio.Task[None]] = set()
@@ -71,6 +79,7 @@ class Lanes:
 
     async def _lane(self) -> None:
         task = asyncio.current_task()
+        end = self._clock.boottime() + TURN_SECONDS
         while self._ready:
             stay = self._ready.popleft()
             try:
@@ -84,7 +93,7 @@ class Lanes:
                     raise
                 elif not isinstance(error, LeaseLost):
                     log.error("a run ended badly: %s", error, exc_info=error)
-            if copy_context() != self._context:
+            if copy_context() != self._context or self._clock.boottime() > end:
                 return
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -85,7 +85,7 @@ class Worker:
         self._given: dict[str, int] = {}
         #: Called with every record that this worker has settled, as it is then.
         self.watchers: list[Callable[[Record], None]] = []
-        self._lanes = Lanes(self._pass, self._let_go)
+        self._lanes = Lanes(self._pass, self._let_go, clock)
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
         self._stopping = False

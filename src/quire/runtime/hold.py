@@ -504,7 +504,7 @@ class Hold:
         data = self.run._encoded()
         then = self.step.then
         if not then:
-            text, _ = self.workflow.result.taken(value, f"the result of {self.record.record_id!r}")
+            text, _ = self.workflow.result.taken(value, "its result")
             return Done(text, data)
         if value is None and len(then) == 1:
             value = then[0]

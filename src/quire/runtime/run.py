@@ -57,12 +57,11 @@ class Run(Generic[D, X]):
         hold.run = self
         entry = record.entry if record.entry is not None else record.data
         self._codec = hold.workflow.data
-        self._what = f"the data of {record.record_id!r}"
         #: The record's data, as at entry of the step; what the step makes of it is kept when the step ends or waits.
-        self.data: D = self._codec.decode(entry, self._what)
+        self.data: D = self._codec.decode(entry, "its data")
 
     def _encoded(self) -> str:
-        return self._codec.encode(self.data, self._what)
+        return self._codec.encode(self.data, "its data")
 
     @property
     def deps(self) -> X:

@@ -93,3 +93,22 @@ def test_a_cpu_that_was_slow_beside_the_measured_call_makes_it_noisy(
     watch.felt(6.0)
     watch.felt(3.0)
     assert (watch.report()["spin_ms"], watch.report()["noisy"]) == (6.0, ["the CPU took 2.0 x the best"])
+
+
+def test_the_slowest_processor_tells_and_the_process_may_use_all_of_them_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = os.sched_getaffinity(0)
+    looked: list[int] = []
+
+    def spun(processor: int, rounds: int) -> float:
+        looked.append(processor)
+        return 3.0 + len(looked)
+
+    monkeypatch.setattr(noise, "_spun", spun)
+    assert noise.spin() == 3.0 + len(ours)
+    assert set(looked) == ours
+
+    monkeypatch.undo()
+    assert noise.spin() > 0
+    assert os.sched_getaffinity(0) == ours

@@ -226,7 +226,7 @@ class Changing(Claiming):
             for child in change.children:
                 if self.record(child.record_id) is not None:
                     return Refused("exists", f"a child {child.record_id!r} cannot start: a record of that id exists")
-        if not held and current.ended and not image.ended:
+        if not held and not image.ended and (current.ended or (current.counted and image.step != UNDO)):
             refused = self._uncount(current)
             if refused is None:
                 image = image._replace(counted=False)

@@ -75,7 +75,8 @@ class Meeting(Sketch):
         """An ended child that goes on again counts again, while its parent still waits for it."""
         if not child.counted or child.parent_id is None or child.generation is None:
             return None
-        fanin = self._awaited(child)
+        # One that undoes what it did and is still counted was let go by its parent before that.
+        fanin = self._awaited(child) if child.ended else None
         if fanin is None:
             return Refused(
                 "parent",

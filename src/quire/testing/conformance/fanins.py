@@ -334,14 +334,16 @@ class Fanins(Suite):
         row = await the(ledger, ids[0])
         again = await move(ledger, row, transition.retry(row, clock.now(), "ann"))
 
-        applied(await move(ledger, row, transition.cancel(row, clock.now(), "ann", "", undo=True)))
+        undoes = applied(await move(ledger, row, transition.cancel(row, clock.now(), "ann", "", undo=True)))
+        rewound = await move(ledger, undoes, transition.retry(undoes, clock.now(), "ann", step=row.step))
         await ledger.recover()
         [undoing] = (await claim(ledger, slot(UNDO, "child"))).records
         after = applied(await settle(ledger, undoing, Stopped("undone")))
 
-        assert refused(again) == "parent"
-        assert isinstance(again, Refused)
-        assert "quire retry r" in again.reason
+        for verdict in (again, rewound):
+            assert refused(verdict) == "parent"
+            assert isinstance(verdict, Refused)
+            assert "quire retry r" in verdict.reason
         assert (undoing.record_id, after.status, after.counted) == (ids[0], Status.CANCELLED, True)
         assert (await the_fanin(ledger))[3:6] == before[3:6]
         assert (await the(ledger)).status is Status.DONE

@@ -38,7 +38,7 @@ class Meeting(Sketch):
             if waiting.status is Status.WAITING and not fanin.abandoned:
                 go = transition.turn(waiting, self.now)
                 self._put(waiting, go.image, go.lines, change_id)
-            if not waiting.ended:
+            if not waiting.counted:  # it may have ended before its turn, and may undo what it did since
                 fanin = fanin._replace(active=fanin.active + 1)
         self.fanins[fanin.parent_id, fanin.generation] = fanin
         parent = self.record(fanin.parent_id)

@@ -347,3 +347,20 @@ class Fanins(Suite):
         assert (undoing.record_id, after.status, after.counted) == (ids[0], Status.CANCELLED, True)
         assert (await the_fanin(ledger))[3:6] == before[3:6]
         assert (await the(ledger)).status is Status.DONE
+
+    async def test_a_child_that_ended_before_its_turn_and_undoes_what_it_did_takes_no_place(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        ids = await map_over(ledger, await run(ledger), 2, limit=1)
+        children = await run_children(ledger)
+        parent = await the(ledger)
+        applied(await move(ledger, parent, transition.cancel(parent, clock.now(), "ann", "", undo=False)))
+        await ledger.recover()
+        row = await the(ledger, ids[1])
+        assert (row.status, row.counted) == (Status.CANCELLED, True)
+        applied(await move(ledger, row, transition.cancel(row, clock.now(), "ann", "", undo=True)))
+
+        await self.end(ledger, children["0"], Done("1", "{}"))
+
+        fanin = await the_fanin(ledger)
+        assert (fanin.left, fanin.active) == (0, 0)

@@ -459,9 +459,9 @@ class SameAsTheModel(RuleBasedStateMachine):
             if row.ended and row.open_intents:
                 # A halt cancels by definition what pends, also over an open intent.
                 assert row.status is Status.CANCELLED, row
-                # What was done of its other intents may be told after that.
-                moves = [line for line in self.lines[row.record_id] if not line.kind.startswith("effect.")]
-                assert moves[-1].body == '{"reason":"halted"}', row
+                # What was done of its other intents, and what people say of it, may be told after that.
+                made = next(line for line in self.lines[row.record_id] if line.version == row.version)
+                assert made.body == '{"reason":"halted"}', row
             if not row.facts:
                 assert all(receipt.visit != row.visit for receipt in tables.receipts_of(row.record_id)), row
 

@@ -353,6 +353,10 @@ class Changing(Claiming):
                 fanin = self.fanin(image.record_id, wait.generation)
                 if fanin is None or met(fanin):
                     answered.append(wait)
+            elif wait.on is On.TURN and image.parent_id is not None and image.generation is not None:
+                fanin = self.fanin(image.parent_id, image.generation)
+                if fanin is None or image.place is None or image.place < fanin.next_place:
+                    answered.append(wait)  # its turn came while a halt held it
             elif wait.on is On.DOUBT:
                 receipt = self.receipt(wait.key)
                 if receipt is not None and receipt.stage is not Stage.INTENDED:

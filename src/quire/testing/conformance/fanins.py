@@ -364,3 +364,24 @@ class Fanins(Suite):
 
         fanin = await the_fanin(ledger)
         assert (fanin.left, fanin.active) == (0, 0)
+
+    async def test_a_child_whose_turn_came_while_a_halt_held_it_goes_on_when_it_is_revived(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        ids = await map_over(ledger, await run(ledger), 3, limit=1)
+        children = await run_children(ledger)
+        await order(ledger, "halt", "child")
+        await ledger.recover()
+        await self.end(ledger, children["0"], Done("1", "{}"))
+        await order(ledger, "resume", "child")
+        epoch = (await ledger.standing()).epoch
+
+        for record_id in ids[1:]:
+            row = await the(ledger, record_id)
+            applied(await move(ledger, row, transition.revive(row, clock.now(), "ann", epoch)))
+        for record_id in ids[1:]:  # one at a time, as the map says
+            [child] = (await claim(ledger, slot(workflow="child"))).records
+            assert child.record_id == record_id
+            await self.end(ledger, child, Done("1", "{}"))
+
+        assert (await the(ledger)).status is Status.PENDING

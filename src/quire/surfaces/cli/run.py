@@ -483,7 +483,8 @@ def _reloading(session: Session, files: Sequence[str]) -> int:
 
 
 def _begun(words: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "quire.surfaces.cli", *words])
+    # Bytecode counts as current by the second and the size of its source: an edit right after a start would be missed.
+    return subprocess.Popen([sys.executable, "-B", "-m", "quire.surfaces.cli", *words])
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:

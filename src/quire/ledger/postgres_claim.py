@@ -8,15 +8,17 @@ first answer was lost, are decided here, under locks, as every other verb is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Any, NamedTuple
 
-from quire.clock import Clock
+from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerUnavailable, Moved
 from quire.ledger import rows
 from quire.ledger.blobs import resolved
 from quire.ledger.postgres_decide import PostgresDecides
+from quire.ledger.postgres_heads import Heads
 from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, Reading, View, Want
 from quire.ledger.postgres_wire import Answer, Lost, Wire, array
 from quire.ledger.rules import Draft
@@ -37,7 +39,7 @@ _STOPPED = """
     FROM orders WHERE scope IN ('*', slot.workflow)
 """
 _IS_DUE = """
-    workflow = slot.workflow AND queue = slot.step AND rank <= moment.now + moment.margin
+    workflow = slot.workflow AND queue = slot.step AND rank >= slot.head AND rank <= moment.now + moment.margin
     AND due_at <= moment.now AND epoch >= control.floor
 """
 #: Due records, per step at most its room, in order of rank; none that another claim is taking at this moment. The
@@ -54,9 +56,10 @@ _LOCK = f"""
     WITH {_ORDERS}
     SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in Record._fields)}
     FROM {_MOMENT} AS moment
-    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS slot (workflow, step, room, place)
+    CROSS JOIN unnest($2::text[], $3::text[], $4::float8[], $5::bigint[]) WITH ORDINALITY
+        AS slot (workflow, step, head, room, place)
     {_DUE.format(RECORD)}
-    LIMIT $5
+    LIMIT $6
 """
 #: The same, and all that follows: they become the worker's, as ``transition.claim`` says, and their lines are chained
 #: as by ``event.chained``. Nothing is due for a worker that is not open, or in a sealed ledger. Rows are found again by
@@ -69,20 +72,20 @@ _TAKE = f"""
         FROM {_MOMENT} AS clock, ledger, workers WHERE sealed = '' AND worker_id = $2 AND closed IS NULL
     ),
     due AS MATERIALIZED (
-        SELECT due.lies, slot.timeout, slot.head, slot.tail
+        SELECT due.lies, slot.timeout, slot.before, slot.after
         FROM moment
-        CROSS JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::float8[], $9::text[], $10::text[])
-            AS slot (workflow, step, room, timeout, head, tail)
+        CROSS JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::float8[], $9::text[], $10::text[], $11::float8[])
+            AS slot (workflow, step, room, timeout, before, after, head)
         {_DUE.format("ctid AS lies")}
-        LIMIT $11
+        LIMIT $12
     ),
     taken AS MATERIALIZED (
         SELECT *, encode(sha256(convert_to(
             concat_ws(chr(10), log_hash, record_id, n, v, written, 'claimed', body), 'UTF8')), 'hex') AS hash
         FROM (
             SELECT lies, records.record_id, log_hash, log_seq + 1 AS n, version + 1 AS v, now, written,
-                now + timeout AS until, $3 || number AS run, head || $3 || number || tail AS body
-            FROM moment CROSS JOIN (SELECT *, row_number() OVER () - 1 AS number FROM due) AS due
+                now + timeout AS until, $3 || number AS run, before || $3 || number || after AS body
+            FROM moment CROSS JOIN (SELECT *, $13::bigint + row_number() OVER () - 1 AS number FROM due) AS due
             JOIN records ON records.ctid = lies
         ) AS found
     ),
@@ -105,13 +108,14 @@ _PEEK = f"""
         (SELECT coalesce(closed, '') FROM workers WHERE worker_id = $5), (SELECT sealed FROM ledger),
         (SELECT epoch FROM ledger)
     FROM {_MOMENT} AS moment
-    LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[]) AS slot (workflow, step, limited) ON true
+    LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[], $6::float8[]) AS slot (workflow, step, limited, head)
+        ON true
     LEFT JOIN LATERAL ({_STOPPED}) AS control ON true
     LEFT JOIN LATERAL (SELECT priority FROM records WHERE {_IS_DUE} ORDER BY rank, record_id LIMIT 1) AS due ON true
     LEFT JOIN LATERAL (
         SELECT min(due_at) AS due_at FROM (
             SELECT due_at FROM records
-            WHERE due.priority IS NULL AND workflow = slot.workflow AND queue = slot.step AND rank IS NOT NULL
+            WHERE due.priority IS NULL AND workflow = slot.workflow AND queue = slot.step AND rank >= slot.head
                 AND due_at > moment.now
             ORDER BY rank, record_id LIMIT 16
         ) AS first
@@ -146,6 +150,7 @@ class PostgresClaims(PostgresDecides):
         #: limit.
         self._more_is_due = False
         self._limited_is_due = False
+        self._heads = Heads(clock or SYSTEM)
 
     async def claim(self, claim: Claim) -> Claimed:
         self._bell.still()
@@ -176,20 +181,46 @@ class PostgresClaims(PostgresDecides):
         self._limited_is_due = look.limited
         return look
 
-    def _peeking(self, claim: Claim) -> tuple[float | None, bytes, bytes, bytes, str]:
-        return self._told, *_sent(claim.worker, claim.slots).looked_at, claim.worker
+    def _peeking(
+        self, claim: Claim, heads: list[float] | None = None
+    ) -> tuple[float | None, bytes, bytes, bytes, str, bytes]:
+        return self._told, *_sent(claim.worker, claim.slots).looked_at, claim.worker, _from(heads, len(claim.slots))
+
+    def _remember(self, changed: Collection[Record]) -> None:
+        super()._remember(changed)
+        self._heads.put(changed)
 
     # -- by the server -----------------------------------------------------------------------------------------
 
     async def _taken(self, claim: Claim) -> Claimed:
         """What is due of steps that nothing limits; then, if there is room left, of those with a cap or a rate."""
+        heads = self._heads.of(claim.slots)
+        taken, look = await self._took(claim, heads)
+        if heads is not None and len(taken) < claim.limit:
+            before = len(taken)
+            rest, look = await self._took(claim._replace(limit=claim.limit - before, before=before))
+            taken += rest
+        if len(taken) == claim.limit:
+            self._heads.reached(taken, look.now)
+        else:
+            self._heads.forget()
+        claimed = Claimed(tuple(taken), look.now, look.next_due, look.priority, look.epoch)
+        room = claim.limit - len(taken)
+        if room <= 0 or not look.limited:
+            return claimed
+        others = tuple(filter(limited, claim.slots))
+        more = await self._weighed(claim._replace(slots=others, limit=room, before=len(taken)), claim)
+        return more._replace(records=claimed.records + more.records)
+
+    async def _took(self, claim: Claim, heads: list[float] | None = None) -> tuple[list[Record], _Peek]:
+        """What is due of steps that nothing limits, from these heads on, and a look at what is left."""
 
         async def body(wire: Wire) -> tuple[list[Record], _Peek]:
             # No other claim of this worker runs meanwhile, such as a try whose answer was lost, and nobody closes it.
             self._lock(wire, Want(quiet={claim.worker}))
-            place = self._take(wire, claim)
+            place = self._take(wire, claim, heads)
             wire.hurry()  # the rows are read here while the server looks for more and commits
-            peek = wire.send(_PEEK, *self._peeking(claim))
+            peek = wire.send(_PEEK, *self._peeking(claim, heads))
             taken: list[Record] = []
 
             def read(answer: Answer) -> None:
@@ -207,17 +238,17 @@ class PostgresClaims(PostgresDecides):
             blobs = dict(await self._asked(READ_BLOBS, array("text", sorted(references)), lane=self._claims))
             taken = [rows.with_blobs(row, Record, lambda ref, where: resolved(ref, blobs, where)) for row in taken]
         self._remember(taken)
-        claimed = Claimed(tuple(taken), look.now, look.next_due, look.priority, look.epoch)
-        room = claim.limit - len(taken)
-        if room <= 0 or not look.limited:
-            return claimed
-        others = tuple(filter(limited, claim.slots))
-        more = await self._weighed(claim._replace(slots=others, limit=room, before=len(taken)), claim)
-        return more._replace(records=claimed.records + more.records)
+        return taken, look
 
-    def _take(self, wire: Wire, claim: Claim) -> int:
-        taken = _sent(claim.worker, claim.slots).taken
-        return wire.send(_TAKE, self._told, claim.worker, runs_of(claim.claim_id), claim.claim_id, *taken, claim.limit)
+    def _take(self, wire: Wire, claim: Claim, heads: list[float] | None) -> int:
+        sent = _sent(claim.worker, claim.slots)
+        if heads is not None:
+            heads = [head for head, slot in zip(heads, claim.slots, strict=True) if not limited(slot)]
+        begin = _from(heads, sent.plain)
+        runs = runs_of(claim.claim_id)
+        return wire.send(
+            _TAKE, self._told, claim.worker, runs, claim.claim_id, *sent.taken, begin, claim.limit, claim.before
+        )
 
     # -- by the rules ------------------------------------------------------------------------------------------
 
@@ -236,7 +267,8 @@ class PostgresClaims(PostgresDecides):
             return Claimed(tuple(taken_before), view.now)
         sketch = Draft(view, view.now)
         room = array("bigint", [sketch.allowance(slot) for slot in claim.slots])
-        place = wire.send(_LOCK, self._told, *_named(claim.slots), room, claim.limit)
+        everywhere = _from(None, len(claim.slots))
+        place = wire.send(_LOCK, self._told, *_named(claim.slots), everywhere, room, claim.limit)
         answers = await wire.flush()
         reading = Reading(view, wire)
         due = reading.take_due(answers[place])
@@ -258,6 +290,11 @@ class PostgresClaims(PostgresDecides):
         return Claimed(tuple(taken), view.now, look.next_due, look.priority, look.epoch)
 
 
+def _from(heads: list[float] | None, steps: int) -> bytes:
+    """Where the look at each of so many steps begins; None: at the beginning."""
+    return array("float8", [-inf] * steps if heads is None else heads)
+
+
 def _named(slots: Iterable[Slot]) -> tuple[bytes, bytes]:
     return array("text", [slot.workflow for slot in slots]), array("text", [slot.step for slot in slots])
 
@@ -270,6 +307,8 @@ class _Sent(NamedTuple):
     #: Of those without a limit: workflows, names, how many, for how long; what their lines say before and after the
     #: name of the run.
     taken: tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+    #: How many those are.
+    plain: int
 
 
 @lru_cache(maxsize=256)
@@ -286,4 +325,5 @@ def _sent(worker: str, slots: tuple[Slot, ...]) -> _Sent:
             array("text", [head + mark for head, mark, _ in told]),
             array("text", [tail for _, _, tail in told]),
         ),
+        len(plain),
     )

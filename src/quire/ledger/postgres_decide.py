@@ -12,7 +12,7 @@ they were left. Time is the server's, read after the locks.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from quire.clock import SYSTEM, Clock
@@ -99,7 +99,7 @@ class PostgresDecides(PostgresLooks):
             self._bell.ring()
         return answer, None if place is None else answers[place]
 
-    def _remember(self, changed: Iterable[Record]) -> None:
+    def _remember(self, changed: Collection[Record]) -> None:
         """Keep the images of records that run: whoever holds them here will change them next."""
         for record in changed:
             if record.status is Status.RUNNING:

@@ -1,0 +1,197 @@
+"""A backlog is claimed from where the last claim ended; what is due before there is found all the same."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from quire.errors import LedgerUnavailable
+from quire.ledger import postgres_heads
+from quire.ledger.postgres import PostgresLedger
+from quire.ledger.postgres_claim import PostgresClaims
+from quire.ledger.postgres_heads import LATE_SECONDS, WHOLE_SECONDS, Heads
+from quire.ledger.postgres_wire import Lost
+from quire.model.change import Claim, Claimed
+from quire.model.record import Record, Status, new_record
+from quire.testing import ToldClock
+from quire.testing.conformance import claim, claimed, slot, start, start_all
+from tests.ledger.test_postgres import opened, raw
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def after_the_first_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_heads, "FAR", 0)
+
+
+def _record(record_id: str, due_at: float, **fields: Any) -> Record:
+    row = new_record(record_id=record_id, workflow="flow", step="step", data="{}", now=NOW, due_at=due_at)
+    return row._replace(**fields)
+
+
+SLOTS = (slot("other", "flow"), slot("step", "flow"))
+
+
+def test_a_step_begins_where_its_last_record_stood_and_others_at_the_beginning() -> None:
+    heads = Heads(ToldClock(NOW))
+    assert heads.of(SLOTS) is None
+    heads.reached([_record("a", NOW - 20), _record("b", NOW - 10)], NOW)
+    assert heads.of(SLOTS) == [-inf, NOW - 10]
+    heads.reached([_record("c", NOW)], NOW)
+    assert heads.of(SLOTS) == [-inf, NOW - LATE_SECONDS]
+
+
+def test_heads_are_forgotten_in_time_however_often_they_move_on() -> None:
+    clock = ToldClock(NOW)
+    heads = Heads(clock)
+    heads.reached([_record("a", NOW - 20)], NOW)
+    clock.advance(WHOLE_SECONDS - 0.1)
+    heads.reached([_record("b", NOW - 10)], NOW)
+    assert heads.of(SLOTS) == [-inf, NOW - 10]
+    clock.advance(0.1)
+    assert heads.of(SLOTS) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"due_at": NOW - 5}, True),
+        ({"due_at": NOW - 15}, False),
+        ({"due_at": NOW, "priority": 1}, False),
+        ({"due_at": NOW - 15, "status": Status.DONE}, True),
+        ({"due_at": NOW - 15, "step": "other"}, True),
+        ({"due_at": None, "status": Status.WAITING}, True),
+    ],
+)
+def test_a_row_that_comes_before_a_head_makes_the_next_claim_begin_at_the_beginning(
+    fields: dict[str, Any], kept: bool
+) -> None:
+    heads = Heads(ToldClock(NOW))
+    heads.reached([_record("a", NOW - 10)], NOW)
+    heads.put([_record("b", **{"due_at": NOW} | fields)])
+    assert (heads.of(SLOTS) is not None) is kept
+
+
+def test_a_short_row_of_claims_begins_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_heads, "FAR", 3)
+    clock = ToldClock(NOW)
+    heads = Heads(clock)
+    two = [_record("a", NOW - 20), _record("b", NOW - 10)]
+    heads.reached(two, NOW)
+    assert heads.of(SLOTS) is None
+    heads.forget()
+    heads.reached(two, NOW)
+    assert heads.of(SLOTS) is None
+    heads.reached(two, NOW)
+    assert heads.of(SLOTS) == [-inf, NOW - 10]
+    clock.advance(WHOLE_SECONDS)
+    assert heads.of(SLOTS) is None
+    heads.reached(two, NOW)  # the row goes on
+    assert heads.of(SLOTS) == [-inf, NOW - 10]
+
+
+# -- on a server -------------------------------------------------------------------------------------------------
+
+
+async def _backlog(ledger: PostgresLedger, clock: ToldClock, count: int) -> list[str]:
+    names = [f"r{number:04d}" for number in range(count)]
+    for name in names:
+        clock.advance(0.01)
+        await start(ledger, name)
+    clock.advance(10)
+    return names
+
+
+async def test_something_urgent_of_this_process_is_next(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 1, clock) as [ledger]:
+        names = await _backlog(ledger, clock, 6)
+        assert await claimed(ledger, limit=2) == names[:2]
+        await start(ledger, "urgent", priority=1)
+        assert await claimed(ledger, limit=2) == ["urgent", names[2]]
+
+
+async def test_something_urgent_of_another_process_is_next_after_a_while(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _backlog(ledger, clock, 8)
+        assert await claimed(ledger, limit=2) == names[:2]
+        await start(other, "urgent", priority=1)
+        assert await claimed(ledger, limit=2) == names[2:4]
+        clock.advance(WHOLE_SECONDS)
+        assert await claimed(ledger, limit=2) == ["urgent", names[4]]
+
+
+async def test_at_the_end_of_a_backlog_nothing_is_left_behind(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _backlog(ledger, clock, 5)
+        assert await claimed(ledger, limit=3) == names[:3]
+        await start_all(other, ["urgent", "urgent too"], priority=1)
+
+        last = await claim(ledger, limit=10, claim_id="c")
+        assert [row.record_id for row in last.records] == [*names[3:], "urgent", "urgent too"]
+        assert [row.run_id for row in last.records] == [f"run_c_{number}" for number in range(4)]
+        assert last.left_priority is None
+        again = await claim(ledger, limit=10, claim_id="c", again=True)
+        assert sorted(again.records) == sorted(last.records)
+        assert await claimed(ledger) == []
+
+
+async def test_a_lost_answer_at_the_end_of_a_backlog_loses_nothing(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _backlog(ledger, clock, 5)
+        assert await claimed(ledger, limit=3) == names[:3]
+        await start(other, "urgent", priority=1)
+        took, times = PostgresClaims._took, 0
+
+        async def lost(self: PostgresClaims, claim: Claim, heads: list[float] | None = None) -> Any:
+            nonlocal times
+            answer = await took(self, claim, heads)
+            times += 1
+            if times == 2:
+                raise LedgerUnavailable("gone") from Lost("gone", landed=True)
+            return answer
+
+        monkeypatch.setattr(PostgresClaims, "_took", lost)
+        last = await claim(ledger, limit=10, claim_id="c")
+        assert times == 2
+        assert sorted(row.record_id for row in last.records) == sorted([*names[3:], "urgent"])
+
+
+async def test_claims_from_a_backlog_do_not_go_through_what_was_claimed_before(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the pages of the index that the server goes through for a claim."""
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
+        for hundred in range(30):
+            clock.advance(1)
+            await start_all(ledger, [f"{hundred:02d}-{number:02d}-{'x' * 200}" for number in range(100)])
+        clock.advance(10)
+
+        async def pages() -> int:
+            async with ledger._claims.wire() as wire:
+                await wire.ask("SELECT pg_stat_force_next_flush()")
+            cursor = await connection.execute(
+                "SELECT idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes WHERE indexrelname = 'records_open'"
+            )
+            [count] = await cursor.fetchone() or (0,)
+            return int(count)
+
+        async def spent() -> int:
+            before = await pages()
+            taken: Claimed = await claim(ledger, limit=100)
+            assert len(taken.records) == 100
+            return await pages() - before
+
+        costs = [await spent() for _ in range(28)]
+        monkeypatch.setattr(Heads, "of", lambda self, slots: None)
+        from_the_beginning = await spent()
+        assert max(costs[-8:]) < from_the_beginning / 2

@@ -6,8 +6,10 @@ gives it back; that of a process that died is taken at once where its death can 
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from quire.clock import new_id
 from quire.model.codec import dump, parse
@@ -17,6 +19,18 @@ from quire.runtime.cursor import Holder
 from quire.surfaces.client import Client
 
 LEASE_SECONDS = 300.0
+
+T = TypeVar("T")
+
+
+async def to_its_end(look: Coroutine[Any, Any, T]) -> T:
+    """Await it; who is cancelled meanwhile lets it end first. What it has sent but not written down is sent again."""
+    task = asyncio.ensure_future(look)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 class Leased:

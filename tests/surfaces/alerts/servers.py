@@ -29,6 +29,12 @@ class Web:
     got: list[Posted] = field(default_factory=list)
     #: Answers from here, the last one for ever.
     statuses: list[int] = field(default_factory=lambda: [200])
+    #: While cleared, what arrives is kept and not answered.
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.answers.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = (await reader.readline()).decode()
@@ -40,6 +46,8 @@ class Web:
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         if status < 300:
             self.got.append(Posted(line.split()[1], headers, json.loads(raw) if raw else None, raw))
+        self.arrived.set()
+        await self.answers.wait()
         writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
         writer.close()

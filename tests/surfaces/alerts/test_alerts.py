@@ -153,6 +153,23 @@ async def test_a_channel_that_is_down_for_good_is_given_up_after_a_day(caplog: p
     assert sum("not sent" in line for line in caplog.messages) < 30
 
 
+async def test_a_process_that_ends_while_it_tells_does_not_tell_again() -> None:
+    async with web() as site, opened(ToldClock()) as client:
+        await client.start("job", {}, id="bad")
+        await client.work()
+        alerting = Alerting(client, to(ops=f"webhook:{site.url}"))
+        site.answers.clear()
+        telling = asyncio.ensure_future(alerting.run())
+        await site.arrived.wait()
+        telling.cancel()
+        site.answers.set()
+        with pytest.raises(asyncio.CancelledError):
+            await telling
+        again = await alerting.once()
+
+    assert again == 0 and len(site.got) == 1
+
+
 async def test_a_restart_neither_repeats_nor_loses(tmp_path: Path) -> None:
     clock = ToldClock()
     url = f"sqlite:///{tmp_path}/ledger.db"

@@ -17,7 +17,7 @@ from quire.surfaces import stuck
 from quire.surfaces.alerts import book, sending
 from quire.surfaces.alerts.channel import Alert, Alerts, Channel
 from quire.surfaces.client import Client
-from quire.surfaces.leased import Leased
+from quire.surfaces.leased import Leased, to_its_end
 
 log = logging.getLogger("quire.alerts")
 
@@ -35,16 +35,12 @@ class Alerting:
         self._adding = adding
         self._book = Leased(client, BOOK)
         self._pages: dict[str, book.Page] = {}
-        self._stopped = False
 
     async def run(self) -> None:
-        """Look again and again, until stopped."""
-        while not self._stopped:
-            await self.once()
+        """Look again and again, until cancelled."""
+        while True:
+            await to_its_end(self.once())
             await self.client.clock.sleep(max(LOOK_SECONDS, self.client.ledger.traits.poll_seconds))
-
-    def stop(self) -> None:
-        self._stopped = True
 
     async def once(self) -> int:
         """One look, and what is due is sent; how many arrived. Whatever goes wrong is logged: it fails no record."""

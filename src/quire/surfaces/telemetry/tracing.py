@@ -12,7 +12,7 @@ from typing import Protocol
 
 from quire.errors import LedgerUnavailable
 from quire.surfaces.client import Client
-from quire.surfaces.leased import Leased
+from quire.surfaces.leased import Leased, to_its_end
 from quire.surfaces.living import alive
 from quire.surfaces.telemetry.following import Following, Traced, last_seq
 from quire.surfaces.telemetry.metrics import Sample, standing_samples
@@ -49,7 +49,7 @@ class Tracing:
         usual = max(LOOK_SECONDS, self.client.ledger.traits.poll_seconds)
         pause = usual
         while True:
-            arrived = await self.once()
+            arrived = await to_its_end(self.once())
             pause = usual if arrived else min(pause * 2, _LONGEST)
             await self.client.clock.sleep(pause)
 

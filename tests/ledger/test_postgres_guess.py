@@ -65,6 +65,18 @@ async def test_a_move_of_a_record_that_runs_here_is_one_flush(postgres_url: str,
         assert await log(ledger) == ["started", "claimed", "moved", "done"]
 
 
+async def test_so_is_the_first_one_of_a_process_that_begins_with_a_claim(postgres_url: str, flushes: list[int]) -> None:
+    async with opened(postgres_url) as [ledger, other]:
+        await start_all(other, ["r"])
+        [record] = (await claim(ledger)).records
+        assert not ledger._beats._idle  # a worker that holds nothing yet has no connection for its beats
+        flushes.clear()
+
+        applied(await commit(ledger, new_settle(record, Done("1", "{}"), 0.0)))
+        assert len(flushes) == 1 + 1  # the connection sets itself up, and commits
+        assert await log(ledger) == ["started", "claimed", "done"]
+
+
 async def test_a_start_is_one_flush(postgres_url: str, flushes: list[int]) -> None:
     async with opened(postgres_url, 1) as [ledger]:
         await run(ledger, "first")

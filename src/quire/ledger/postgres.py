@@ -217,10 +217,13 @@ class PostgresLedger(PostgresClaims):
                 return None
             return None if draft.records else beaten
 
+        lane = self._beats
         if self._beaten.pop(worker.worker_id, None) is None:
             # A worker that begins finds what has gathered: its first claim needs no look.
             self._more_is_due = self._limited_is_due = True
-        beaten = await self._transacted(self._beats, body) or await self._reconciled(worker, holding)
+            if not holding.versions:
+                lane = self._claims  # where its first claim comes next: it needs no other connection yet
+        beaten = await self._transacted(lane, body) or await self._reconciled(worker, holding)
         self._beaten[worker.worker_id] = worker
         return beaten
 

@@ -19,7 +19,7 @@ from quire.ledger import rows
 from quire.ledger.blobs import resolved
 from quire.ledger.postgres_decide import PostgresDecides
 from quire.ledger.postgres_heads import Heads
-from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, Reading, View, Want
+from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, STANDING, Reading, View, Want
 from quire.ledger.postgres_wire import Answer, Lost, Wire, array
 from quire.ledger.rules import Draft
 from quire.ledger.rules_claim import claimed_by, limited, may_claim, runs_of
@@ -221,12 +221,15 @@ class PostgresClaims(PostgresDecides):
             place = self._take(wire, claim, heads)
             wire.hurry()  # the rows are read here while the server looks for more and commits
             peek = wire.send(_PEEK, *self._peeking(claim, heads))
+            standing = wire.send(STANDING) if self._known is None else None  # so the first commit needs no look
             taken: list[Record] = []
 
             def read(answer: Answer) -> None:
                 taken.extend(map(rows.record_of, answer.rows()))
 
             answers = await wire.flush(commits=True, early=(place, read))
+            if standing is not None:
+                self._stands(View(), answers[standing])
             return taken, self._looked(answers[peek].rows()[0])
 
         taken, look = await self._transacted(self._claims, body)

@@ -145,10 +145,14 @@ class PostgresDecides(PostgresLooks):
         reading.want(want, self._images)
         standing = wire.send(STANDING)
         answers = await reading.done()
-        view.take_standing(answers[standing], self._told)
+        self._stands(view, answers[standing])
+        return answers
+
+    def _stands(self, view: View, standing: Answer) -> None:
+        """How the ledger stands, for this decision, and for commits that need no look (see ``postgres_guess``)."""
+        view.take_standing(standing, self._told)
         self._known = Known(view.epoch, view.sealed, view.controls, view.signature)
         self._heard(view.now)
-        return answers
 
     def _heard(self, now: float) -> None:
         """The server's clock, as seen from here. Its word has travelled, so the largest difference is the truest."""

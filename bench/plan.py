@@ -225,8 +225,8 @@ WORKLOADS = [
     ),
     Workload(
         name="W9",
-        title="10,000 one-step records drained by 1, 2 and 4 worker processes",
-        full={"n": 10_000, "processes": [1, 2, 4]},
+        title="40,000 one-step records drained by 1, 2 and 4 worker processes",
+        full={"n": 40_000, "processes": [1, 2, 4]},
         quick={"n": 200, "processes": [1, 2, 4]},
         timeout=600,
         repeat_peers=1,

@@ -20,7 +20,7 @@ from quire.model.change import Slot
 from quire.model.record import CLAIMABLE, Record
 
 #: After so many records in a row: to go through fewer entries takes less than to begin again at the end of the row.
-FAR = 5000
+FAR = 2000
 #: So long claims may pass over what is due before the heads.
 WHOLE_SECONDS = 1.0
 #: No head is later than so long ago: a record is due as soon as its start is decided, and committed a little later.

@@ -56,10 +56,13 @@ def starting(record: Record, by: str = "") -> Change:
 
 async def start_due(ledger: Ledger, registry: Registry, now: float) -> int:
     """Start what schedules ask for up to now. The cursor moves after the starts, so a crash between repeats them."""
+    sourced = [workflow for workflow in registry.workflows.values() if workflow.sources]
+    if not sourced:  # most have none, and a worker that starts need not load what they are made of
+        return 0
     from quire.machine.source import Cron
 
     started = 0
-    for workflow in registry.workflows.values():
+    for workflow in sourced:
         for number, (source, options) in enumerate(workflow.sources):
             if isinstance(source, Cron):
                 started += await _start_cron(ledger, workflow, source, options, number, now)

@@ -168,9 +168,11 @@ class Run:
         self.turns = plan.turns(chosen, peers, options.repeat)
         for workload in chosen:
             sizes = plan.sized(workload, None, quick=options.quick)
-            results["workloads"].setdefault(
-                workload.name, {"title": workload.title, "sizes": sizes, "left_out": workload.left_out}
-            )
+            results["workloads"][workload.name] = {
+                "title": workload.title,
+                "sizes": sizes,
+                "left_out": workload.left_out,
+            }
         order = [workload.name for workload in plan.WORKLOADS if workload.name in results["workloads"]]
         results["workloads"] = {name: results["workloads"][name] for name in order}
         session.best.update(results["machine"].get("best_probe", {}))

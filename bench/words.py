@@ -49,8 +49,8 @@ size is that of `pip install`, for Quire without extras, and without the bytecod
 The clock runs from the start of the new process, its imports included, until all records are done.
 """,
     "W9": """\
-All processes and the server share the cores of this machine. The clock runs from before the processes connect: for Quire
-that is some 30 ms of CPU for each, a tenth of a drain of 10,000 records and a fortieth of this one.
+All processes and the server share the cores of this machine. The clock runs from before the processes connect: for
+Quire that is some 30 ms of CPU for each, a tenth of a drain of 10,000 records and a fortieth of this one.
 """,
     "W10": """\
 *When turns double*: 2 is linear, 4 is quadratic.

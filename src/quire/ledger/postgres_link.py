@@ -1,7 +1,7 @@
 """The way to a PostgreSQL ledger: its address, its connections and migrations, transactions that are tried again.
 
 Commits, claims, beats, small looks and long reads have lanes of connections of their own: none of them waits for
-another.
+another. Only a worker's first beat goes with the claims, which follow it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 async def to_its_end(look: Coroutine[Any, Any, T]) -> T:
-    """Await it; who is cancelled meanwhile lets it end first. What it has sent but not written down is sent again."""
+    """Await it; who is cancelled meanwhile lets it end first, lest what it sent and did not note be sent again."""
     task = asyncio.ensure_future(look)
     try:
         return await asyncio.shield(task)

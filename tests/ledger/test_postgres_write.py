@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import product
 
-from quire.ledger.postgres_write import MOST_SHAPES, _insert
+import pytest
+
+from quire.ledger import postgres_write
+from quire.ledger.postgres_write import MOST_SHAPES, _filled, _insert
 
 TYPES = {"record_id": "text"} | {f"c{number}": "bigint" for number in range(8)}
 
@@ -27,3 +30,26 @@ def test_of_one_statement_only_so_many_kinds_are_made_and_the_plain_one_always()
 
     assert len(made) == MOST_SHAPES + 1 and made[-1] == (False,) * 9
     assert [shape for shape in shapes if statement.many(shape) is not None] == made
+
+
+def test_new_records_are_sent_without_the_columns_in_which_none_has_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_write, "_ADD_RECORDS", {})
+
+    assert _filled({"record_id": ["a", "b"], "note": [None, None], "entry": [None, "{}"]}, 2) == ("record_id", "entry")
+    statement = postgres_write._ADD_RECORDS["record_id", "entry"]
+    assert statement.one.startswith('INSERT INTO records ("record_id", "entry") SELECT')
+
+
+def test_of_the_kinds_of_new_records_only_so_many_have_a_statement_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(postgres_write, "_ADD_RECORDS", {})
+    names = list(postgres_write._STORED)
+    kinds = [{name: [None] if name == empty else [1] for name in names} for empty in names]
+
+    given = [_filled(columns, 1) for columns in kinds]
+
+    assert [len(columns) for columns in given] == [len(names) - 1] * MOST_SHAPES + [len(names)] * (
+        len(names) - MOST_SHAPES
+    )
+    assert len(postgres_write._ADD_RECORDS) == MOST_SHAPES + 1

@@ -139,7 +139,6 @@ class PostgresLedger(PostgresClaims):
             draft = Draft(view, view.now)
             self._lock(wire, Want(quiet=set(view.workers)))
             stands = wire.send(STANDS, known.signature, array("text", sorted(view.workers)))
-            wire.push()  # the server wakes up and locks while the changes are decided here
             verdicts: list[Verdict] = []
             for change in changes:
                 verdict = draft.change(change)

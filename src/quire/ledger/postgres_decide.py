@@ -32,11 +32,12 @@ T = TypeVar("T")
 #: Images kept of records that run here.
 MOST_IMAGES = 20_000
 
-#: The control lock, and word to event readers: this transaction's events come after what is numbered now.
-_SHARED = (
-    "SELECT pg_advisory_xact_lock_shared($1::bigint), pg_advisory_xact_lock_shared($2::bigint | last_value) "
-    "FROM events_seq_seq"
-)
+#: The control lock; word to event readers: this transaction's events come after what is numbered now; locks by name.
+_LOCKED = """
+    SELECT pg_advisory_xact_lock_shared($1::bigint), pg_advisory_xact_lock_shared($2::bigint | last_value),
+        pg_advisory_xact_lock(name)
+    FROM events_seq_seq LEFT JOIN unnest($3::bigint[]) AS name ON true
+"""
 _NAMED = "SELECT pg_advisory_xact_lock(name) FROM unnest($1::bigint[]) AS name"
 
 Decide = Callable[[Draft, View], T]
@@ -117,17 +118,17 @@ class PostgresDecides(PostgresLooks):
 
     def _lock(self, wire: Wire, want: Want) -> None:
         """The first locks, in the order that all verbs keep."""
-        wire.send(_SHARED, self._control_key, self._events_key)
-        names = {self._key("cap", workflow, step or "*") for workflow, step in want.caps}
-        names |= {self._key("rate", name) for name in want.buckets}
-        if names:
-            wire.send(_NAMED, array("bigint", sorted(names)))
-        self._quieten(wire, want.quiet)
+        limits = [self._key("cap", workflow, step or "*") for workflow, step in want.caps]
+        limits += [self._key("rate", name) for name in want.buckets]
+        names = sorted(limits) + self._of_workers(want.quiet)
+        wire.send(_LOCKED, self._control_key, self._events_key, array("bigint", names))
 
     def _quieten(self, wire: Wire, worker_ids: Iterable[str]) -> None:
         """Nothing is claimed for these workers until the transaction ends."""
-        if keys := sorted(self._key("worker", worker_id) for worker_id in worker_ids):
-            wire.send(_NAMED, array("bigint", keys))
+        wire.send(_NAMED, array("bigint", self._of_workers(worker_ids)))
+
+    def _of_workers(self, worker_ids: Iterable[str]) -> list[int]:
+        return sorted([self._key("worker", worker_id) for worker_id in worker_ids])
 
     async def _locked(self, wire: Wire, want: Want, changes: Sequence[Change] = ()) -> View:
         """Take the locks and read what was wanted, after them."""

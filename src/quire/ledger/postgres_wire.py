@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -40,7 +39,7 @@ OLDEST_SERVER = 140000
 #: Statements that a connection keeps prepared; one that has more is replaced by a new one.
 MOST_PREPARED = 500
 
-_READ, _WRITE = 1, 2
+_TEXT, _BINARY = int(pq.Format.TEXT), int(pq.Format.BINARY)
 
 
 class Lost(Exception):
@@ -142,19 +141,16 @@ def single(type_: str, value: Any) -> bytes | None:
         raise Spoiled(str(error)) from error
 
 
-def _given(value: Param) -> tuple[bytes | None, int]:
-    if value is None:
-        return None, pq.Format.TEXT
-    if isinstance(value, bytes):
-        return value, pq.Format.BINARY
+def _written(value: bool | str | int | float) -> bytes:
+    """A value as PostgreSQL reads it from text."""
     if isinstance(value, bool):
-        return (b"t" if value else b"f"), pq.Format.TEXT
+        return b"t" if value else b"f"
     if not isinstance(value, str):
-        return repr(value).encode(), pq.Format.TEXT
+        return repr(value).encode()
     if "\0" in value:  # libpq would take it for the end of the text
         raise Spoiled("a text holds a NUL character")
     try:
-        return value.encode(), pq.Format.TEXT
+        return value.encode()
     except UnicodeEncodeError as error:
         raise Spoiled(str(error)) from error
 
@@ -195,12 +191,18 @@ class Wire:
         self._committing = False
         self._waiting = False
         self._broken = False
+        #: The socket is listened to from the first flush on: to begin and to end that for each would take six calls.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._socket = -1
+        self._stirred: asyncio.Future[None] | None = None
+        self._fault: psycopg.Error | None = None
         self.pid = self._pg.backend_pid
         self.version = self._pg.server_version
 
     def send(self, sql: str, *params: Param) -> int:
         """Add a statement to the next flush; answers its place in what that returns."""
-        given = [_given(param) for param in params]
+        given = [param if param is None or isinstance(param, bytes) else _written(param) for param in params]
+        forms = [_BINARY if isinstance(param, bytes) else _TEXT for param in params]
         try:
             name = self._names.get(sql)
             if name is None:
@@ -208,21 +210,12 @@ class Wire:
                 name = self._names[sql] = b"q%d" % self._made
                 self._pg.send_prepare(name, sql.encode())
                 self._expected.append(sql)
-            self._pg.send_query_prepared(
-                name, [value for value, _ in given], [form for _, form in given], result_format=pq.Format.BINARY
-            )
+            self._pg.send_query_prepared(name, given, forms, result_format=_BINARY)
             self._expected.append(None)
         except psycopg.Error as error:
             raise self._told(error) from error
         self._committing |= sql == "COMMIT"
         return self._expected.count(None) - 1
-
-    def push(self) -> None:
-        """Let the server work on what was sent so far, as much of it as fits into the socket."""
-        try:
-            self._pg.flush()
-        except psycopg.Error as error:
-            raise self._told(error) from error
 
     def hurry(self) -> None:
         """Let the server answer what was sent so far when it is done, and not only at the end of the flush."""
@@ -245,15 +238,13 @@ class Wire:
         try:
             self._pg.pipeline_sync()
             while self._pg.flush():
-                if await self._ready(_READ | _WRITE) & _READ:
-                    self._pg.consume_input()
+                await self._stirs(writing=True)
             expected, self._expected = self._expected, []
             results: list[Any] = []
             soon = [n for n, prepared in enumerate(expected) if prepared is None][early[0]] if early is not None else -1
             while True:
                 while self._pg.is_busy():
-                    await self._ready(_READ)
-                    self._pg.consume_input()
+                    await self._stirs()
                 result = self._pg.get_result()
                 if result is None:
                     if self._pg.status != pq.ConnStatus.OK:
@@ -291,40 +282,63 @@ class Wire:
         """Wait for notifications; answers which servers' processes sent them."""
         try:
             while True:
-                self._pg.consume_input()
                 pids = []
                 while (notify := self._pg.notifies()) is not None:
                     pids.append(notify.be_pid)
                 if pids:
                     return pids
-                await self._ready(_READ)
+                await self._stirs()
         except psycopg.Error as error:
             raise self._told(error) from error
 
-    async def _ready(self, events: int) -> int:
-        loop = asyncio.get_running_loop()
-        socket = self._pg.socket
-        ready: asyncio.Future[int] = loop.create_future()
-
-        def tell(event: int) -> None:
-            if not ready.done():
-                ready.set_result(event)
-
-        loop.add_reader(socket, tell, _READ)
-        if events & _WRITE:
-            loop.add_writer(socket, tell, _WRITE)
+    async def _stirs(self, writing: bool = False) -> None:
+        """Until something has come from the server, or there is room to write to it."""
+        if self._fault is not None:
+            raise self._fault
+        loop, socket = asyncio.get_running_loop(), self._pg.socket
+        if self._loop is not loop:
+            self._deafen()
+            self._loop, self._socket = loop, socket
+            loop.add_reader(socket, self._came)
+        self._stirred = loop.create_future()
+        if not writing:
+            await self._stirred
+            return
+        loop.add_writer(socket, self._stir)
         try:
-            return await ready
+            await self._stirred
         finally:
-            loop.remove_reader(socket)
-            if events & _WRITE:
-                loop.remove_writer(socket)
+            loop.remove_writer(socket)
+
+    def _stir(self) -> None:
+        if self._stirred is not None and not self._stirred.done():
+            self._stirred.set_result(None)
+
+    def _came(self) -> None:
+        """Something has come. It is taken at once, expected or not: the socket would tell of it again and again."""
+        try:
+            self._pg.consume_input()
+        except psycopg.Error as error:
+            self._fault = error
+            self._deafen()
+        self._stir()
+
+    def _deafen(self) -> None:
+        """Listen to the socket no more."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._socket)
+        self._loop = None
+
+    @property
+    def alive(self) -> bool:
+        """As far as is known here."""
+        return bool(self._pg.status == pq.ConnStatus.OK)
 
     @property
     def clean(self) -> bool:
         """Nothing is under way: the next one may have it."""
         return (
-            self._pg.status == pq.ConnStatus.OK
+            self.alive
             and not (self._broken or self._waiting or self._expected)
             and len(self._names) < MOST_PREPARED
             and self._pg.transaction_status == pq.TransactionStatus.IDLE
@@ -344,6 +358,7 @@ class Wire:
                 continue
 
     async def close(self) -> None:
+        self._deafen()
         await self._connection.close()
 
     def _told(self, error: psycopg.Error) -> Exception:
@@ -444,20 +459,33 @@ class Lane:
         self._idle: list[Wire] = []
         self._closed = False
 
-    @asynccontextmanager
-    async def wire(self) -> AsyncIterator[Wire]:
-        """A connection for this block. If the block leaves it in the middle of something, it is not used again."""
-        async with self._places:
+    def wire(self) -> _Lent:
+        """A connection for a block. If the block leaves it in the middle of something, it is not used again."""
+        return _Lent(self)
+
+    async def _lend(self) -> Wire:
+        await self._places.acquire()
+        try:
             if self._closed:
                 raise LedgerError("this ledger is closed")
-            wire = self._idle.pop() if self._idle else await self._connect()
-            try:
-                yield wire
-            finally:
-                if wire.clean and not self._closed:
-                    self._idle.append(wire)
-                else:
-                    await wire.close()
+            while self._idle:
+                wire = self._idle.pop()
+                if wire.alive:
+                    return wire
+                await wire.close()
+            return await self._connect()
+        except BaseException:
+            self._places.release()
+            raise
+
+    async def _take_back(self, wire: Wire) -> None:
+        try:
+            if wire.clean and not self._closed:
+                self._idle.append(wire)
+            else:
+                await wire.close()
+        finally:
+            self._places.release()
 
     async def drop(self) -> None:
         """Close what nobody uses at this moment."""
@@ -467,3 +495,17 @@ class Lane:
     async def close(self) -> None:
         self._closed = True
         await self.drop()
+
+
+class _Lent:
+    """A connection of a lane, for one block."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    async def __aenter__(self) -> Wire:
+        self._wire = await self._lane._lend()
+        return self._wire
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._lane._take_back(self._wire)

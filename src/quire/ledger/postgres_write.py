@@ -89,10 +89,22 @@ _PUT: dict[Any, _Statement] = {
 }
 _RESTORE_RECORDS = _upsert(Record, _STORED)
 _ADD = {type_: _insert(rows.TABLES[type_][0], _types(type_)) for type_ in (Receipt, Signal)}
-_ADD_RECORDS = _insert("records", _STORED)
 _EVENT = {name: sql for name, sql in _types(Event).items() if name != "seq"}
 _ADD_EVENTS = _insert("events", _EVENT)
 _ADD_BLOBS = _insert("blobs", {"hash": "text", "text": "text"}, "ON CONFLICT DO NOTHING")
+
+
+#: By the columns that are given. A new record has NULL in every third, and what is not sent need not be read.
+_ADD_RECORDS: dict[tuple[str, ...], _Statement] = {}
+
+
+def _filled(columns: Mapping[str, Sequence[Any]], count: int) -> tuple[str, ...]:
+    """The columns of new records that have values; all of them, if there are too many kinds of such records already."""
+    names = tuple([name for name, values in columns.items() if values.count(None) < count])
+    if names not in _ADD_RECORDS:
+        names = names if len(_ADD_RECORDS) < MOST_SHAPES else tuple(_STORED)
+        _ADD_RECORDS[names] = _insert("records", {name: _STORED[name] for name in names})
+    return names
 
 
 @cache
@@ -137,12 +149,15 @@ class _Rows:
     ) -> None:
         if not changed:
             return
+        columns = self._columns(type_, changed) | (more or {})
+        self._send(statement, [(sql_type, columns[name]) for name, sql_type in types.items()])
+
+    def _columns(self, type_: type[Any], changed: Sequence[Any]) -> dict[str, Sequence[Any]]:
         columns: dict[str, Sequence[Any]] = dict(zip(type_._fields, zip(*changed, strict=True), strict=True))
         for place in rows.LONG.get(type_, ()):
             name = type_._fields[place]
             columns[name] = self._shortened(columns[name], None)
-        columns |= more or {}
-        self._send(statement, [(sql_type, columns[name]) for name, sql_type in types.items()])
+        return columns
 
     def _send(self, statement: _Statement, columns: Sequence[tuple[str, Sequence[Any]]]) -> None:
         count = len(columns[0][1])
@@ -221,7 +236,9 @@ class Writer(_Rows):
             self._update(pairs)
         self._add(_ADD_EVENTS, Event, _EVENT, draft.events)
         if new:
-            self._add(_ADD_RECORDS, Record, _STORED, new, _queued(new))
+            columns = self._columns(Record, new) | _queued(new)
+            names = _filled(columns, len(new))
+            self._send(_ADD_RECORDS[names], [(_STORED[name], columns[name]) for name in names])
         receipts = self.view.receipts
         self._add_or_put(Receipt, draft.receipts, {key for key, row in receipts.items() if row is None})
         signals = self.view.known_signals

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +20,8 @@ from quire.runtime.worker import Worker
 from quire.surfaces.client import Client
 from quire.testing import LossyLedger, ToldClock
 from quire.testing.faults import Barrier, Fault, HoldingLedger
+
+T = TypeVar("T")
 
 
 async def until(clock: ToldClock, true: Callable[[], bool]) -> None:
@@ -61,6 +63,57 @@ async def test_a_run_that_ends_while_an_empty_claim_is_under_way_is_not_the_end_
         await working
 
         assert (await client.get("t")).status is Status.DONE
+
+
+class ClaimsCounted(HoldingLedger):
+    claims = 0
+
+    async def _pass(self, verb: str, call: Callable[[], Awaitable[T]]) -> T:
+        self.claims += verb == "claim"
+        return await super()._pass(verb, call)
+
+
+@pytest.mark.parametrize("makes_due", [False, True], ids=["nothing", "another record"])
+async def test_after_a_run_that_ended_during_a_claim_a_worker_asks_again_only_if_that_made_something_due(
+    makes_due: bool,
+) -> None:
+    clock = ToldClock()
+    ledger = ClaimsCounted(MemoryLedger(clock))
+    go = {name: asyncio.Event() for name in "abcd"}
+
+    @workflow
+    async def leaf(run: Run[dict[str, Any]]) -> None:
+        await go[run.data["name"]].wait()
+
+    @workflow
+    async def tree(run: Run[dict[str, Any]]) -> str:
+        await run.child(leaf, {"name": "c"})
+        return "all"
+
+    async with Client(ledger, workflows=[leaf, tree], clock=clock) as client:
+        await client.start(tree, {}) if makes_due else await client.start(leaf, {"name": "c"})
+        worker = client.worker(concurrency=3)
+        working = asyncio.ensure_future(worker.run())
+        await until(clock, lambda: [hold.workflow.name for hold in worker.holds.values()] == ["leaf"])
+        await client.start_many(leaf, [{"name": name} for name in "abd"])
+        await until(clock, lambda: len(worker.holds) == 3)
+        ledger.claims, barrier = 0, ledger.hold_answer("claim")
+        go["a"].set()
+        go["b"].set()
+        await barrier.arrived()
+        go["c"].set()
+        await until(clock, lambda: len(worker._given) == 0)
+        barrier.release()
+        await until(clock, lambda: len(worker._given) == 1)
+        go["d"].set()
+        await until(clock, lambda: len(worker._given) == 0)
+        for _ in range(100):
+            await clock.sleep(0)
+
+        assert {record.status for record in await client.find()} == {Status.DONE}
+        assert ledger.claims == (2 if makes_due else 1)
+        worker.stop()
+        await working
 
 
 async def test_a_record_that_comes_back_before_a_lost_answer_has_one_hold() -> None:

@@ -95,6 +95,8 @@ class Worker:
         self._epoch = 0
         #: The last claim left nothing that is due. What becomes due after it, the ledger tells.
         self._idle = False
+        #: A claim is under way.
+        self._asking = False
         self._until_idle = False
         self._new_incarnation()
 
@@ -332,7 +334,11 @@ class Worker:
                 self._nudge.clear()
                 turn += 1
                 shift = turn % max(1, len(slots))
-                claimed = await self._claim([*slots[shift:], *slots[:shift]], free)
+                self._asking = True
+                try:
+                    claimed = await self._claim([*slots[shift:], *slots[:shift]], free)
+                finally:
+                    self._asking = False
                 for record in claimed.records:
                     self._begin(record)
                 if claimed.epoch > self._epoch:
@@ -494,7 +500,8 @@ class Worker:
         record_id = stay.record.record_id
         if self._given.get(record_id) == stay.given:  # a later claim of it is not this one's to forget
             del self._given[record_id]
-        if self._until_idle or not self._idle:
+        # Whoever waits for room looks again. What the record's end has made due, the ledger tells.
+        if self._until_idle or not (self._idle or self._asking):
             self._nudge.set()
 
     async def _receipts(self, record: Record) -> Sequence[Any]:
@@ -519,7 +526,10 @@ class Worker:
     ) -> None:
         """The record's data does not fit the code: it errs, with the reason, and nothing is lost."""
         made = transition.settle(record, Broke(str(error)), self.now())
-        change = Change(next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines)
+        frees = workflow.cap is not None or (step is not None and step.cap is not None)
+        change = Change(
+            next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines, frees=frees
+        )
         await self.submit(change)
 
     # -- housekeeping ------------------------------------------------------------------------------------------

@@ -206,6 +206,33 @@ async def test_a_call_that_is_never_awaited_is_found() -> None:
         assert record.status == "ERROR" and "never awaited run.once(send)" in record.error
 
 
+async def test_what_a_step_leaves_behind_does_nothing_once_the_step_has_returned() -> None:
+    go = asyncio.Event()
+    asked: list[str] = []
+    left: list[asyncio.Task[Any]] = []
+
+    async def ask() -> str:
+        asked.append("again")
+        return "answer"
+
+    @workflow
+    async def hasty(run: Run[dict[str, Any]]) -> None:
+        async def later() -> Any:
+            await go.wait()
+            return await run.call(ask)
+
+        left.append(asyncio.create_task(later()))
+
+    async with Trial(hasty) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        go.set()
+
+        with pytest.raises(DefinitionError, match=r"'hasty' of .* has returned; what it starts in the background"):
+            await left[0]
+        assert record.status == "DONE" and asked == []
+
+
 async def test_ten_megabytes_come_back_whole(store: str) -> None:
     big = Workflow("big", result=str)
 

@@ -72,6 +72,8 @@ class Hold:
     #: The record is another's.
     lost = False
     settled: Verdict | None = None
+    #: The step's function has ended, and all that it had under way.
+    _over = False
     #: Set by the worker before each pass: how many steps the record has been here for, and since when.
     steps = 0
     since = 0.0
@@ -333,6 +335,11 @@ class Hold:
             raise LeaseLost(f"another worker holds {self.record.record_id!r} now")
         if self.stop is not None or self._suspending is not None:
             raise asyncio.CancelledError
+        if self._over:
+            raise DefinitionError(
+                f"step {self.step.name!r} of {self.record.record_id!r} has returned; what it starts in the background "
+                "must be awaited before it returns (run.all)"
+            )
 
     @contextmanager
     def flight(self) -> Iterator[None]:
@@ -469,6 +476,7 @@ class Hold:
             await self._landed()
         if self.stop is not None or self._suspending is not None:
             return self.stop
+        self._over = True
         try:
             return self._returned(value) if failure is None else self._failed(failure)
         except QuireError as error:

@@ -114,7 +114,7 @@ class Ledger(ABC):
 
     @abstractmethod
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
-        """Decide these changes, in order, in one commit. One verdict each."""
+        """Decide these changes, in order, in one commit. One verdict each; if one is ``whole``, all land or none."""
 
     @abstractmethod
     async def claim(self, claim: Claim) -> Claimed: ...

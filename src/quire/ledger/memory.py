@@ -62,7 +62,7 @@ class MemoryLedger(Ledger):
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
         draft = self._draft()
-        verdicts = [draft.change(change) for change in changes]
+        verdicts = draft.commit(changes)
         self._apply(draft)
         return verdicts
 

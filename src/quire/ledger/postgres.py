@@ -119,10 +119,10 @@ class PostgresLedger(PostgresClaims):
             want = Want()
             for change in changes:
                 want.of_change(change)
-            return await self._decided(
-                "commit", want, lambda draft, _: [draft.change(change) for change in changes], changes=changes
-            )
+            return await self._decided("commit", want, lambda draft, _: draft.commit(changes), changes=changes)
         except (ValueRefused, ValueError) as error:
+            if any(change.whole for change in changes):
+                return [Refused("value", f"the ledger cannot keep a value of one of them: {error}")] * len(changes)
             return await self._parted(changes, self.commit, error)
 
     async def _guessed(self, changes: Sequence[Change]) -> list[Verdict] | None:

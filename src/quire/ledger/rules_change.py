@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quire.ledger.rules_claim import Claiming, limited
 from quire.ledger.rules_meeting import met
 from quire.ledger.rules_sketch import halted_text, sealed_text
@@ -24,8 +26,22 @@ _STAGES = frozenset(
 )
 
 
+_NOT_WHOLE = Refused("whole", "another change of the same commit was refused, and they land together or not at all")
+
+
 class Changing(Claiming):
     """What becomes of a change: it lands, it meets another version, or it is refused."""
+
+    def commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        """Decide these changes, in order; all or none of them, if one of them says so."""
+        if not any(change.whole for change in changes):
+            return [self.change(change) for change in changes]
+        trial = self.apart()
+        verdicts = [trial.change(change) for change in changes]
+        if all(isinstance(verdict, Applied) for verdict in verdicts):
+            vars(self).update(vars(trial))
+            return verdicts
+        return [_NOT_WHOLE if isinstance(verdict, Applied) else verdict for verdict in verdicts]
 
     def change(self, change: Change) -> Verdict:
         """Decide one change."""

@@ -7,7 +7,8 @@ record, or a parent and its children, may stand in one batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from copy import copy
+from typing import Protocol, Self
 
 from quire.model.event import Event, Line, chained
 from quire.model.receipt import Receipt, Stage
@@ -86,6 +87,14 @@ class Sketch:
         self._new: set[str] = set()
         self._made: dict[tuple[str, int], str] = {}
         self._ordered: dict[str, tuple[Control | None, bool, int]] = {}
+
+    def apart(self) -> Self:
+        """A copy: what is decided over it leaves this one as it is."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list | set):
+                setattr(other, name, value.copy())
+        return other
 
     # -- what stands, seen through the draft -------------------------------------------------------------------
 

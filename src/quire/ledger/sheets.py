@@ -268,7 +268,7 @@ class SheetsLedger(Ledger):
         lane = Lane.RECEIPT if any(map(_has_receipts, changes)) else Lane.SETTLE
 
         def plan(plan: Plan) -> list[Verdict]:
-            verdicts = [plan.draft.change(change) for change in changes]
+            verdicts = plan.draft.commit(changes)
             plan.by = next(iter(workers), plan.by)
             return verdicts
 

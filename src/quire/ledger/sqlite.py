@@ -244,7 +244,7 @@ class SqliteLedger(Ledger):
             for change in changes:
                 ids |= dict.fromkeys(child.record_id for child in change.children)
             view.prefetch(ids)
-            return [draft.change(change) for change in changes]
+            return draft.commit(changes)
 
         return await self._decided(decide)
 

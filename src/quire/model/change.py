@@ -69,6 +69,8 @@ class Change(NamedTuple):
     frees: bool = False
     #: Who gives the new priority, for the log; other acts name the person in their lines.
     by: str = ""
+    #: It lands only if all changes of its commit do.
+    whole: bool = False
 
 
 class Applied(NamedTuple):
@@ -94,7 +96,7 @@ class Conflict(NamedTuple):
 class Refused(NamedTuple):
     """The ledger will not take this change, now or later (or, with ``until``, not before then)."""
 
-    #: One word: halted, sealed, exists, running, cancelled, intent, parent, value, rate.
+    #: One word: halted, sealed, exists, running, cancelled, intent, parent, value, rate, whole.
     code: str
     reason: str
     until: float | None = None

@@ -296,6 +296,7 @@ class Hold:
                 None,
                 self.step.cap is not None or self.workflow.cap is not None,
                 "",
+                False,
             )
         )
 

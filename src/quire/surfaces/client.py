@@ -132,9 +132,9 @@ class Client(ClientActs):
                 records.append(new_from(definition, record_id, {} if item is None else item, now, due_at, priority))
         return known, records
 
-    async def start_records(self, records: Sequence[Record]) -> list[Verdict]:
-        """Start records that were made elsewhere (``runtime.definition.new_from``); one verdict each."""
-        return await self._commit([starting(record, self.who) for record in records])
+    async def start_records(self, records: Sequence[Record], *, whole: bool = False) -> list[Verdict]:
+        """Start records that were made elsewhere (``runtime.definition.new_from``), ``whole``: all or none."""
+        return await self._commit([starting(record, self.who)._replace(whole=whole) for record in records])
 
     # -- working -----------------------------------------------------------------------------------------------
 

@@ -12,8 +12,10 @@ import pytest
 
 from quire.errors import InputError
 from quire.ledger.sqlite import SqliteLedger
-from quire.model.record import Status
+from quire.model.record import Record, Status
+from quire.surfaces.cli import start
 from quire.surfaces.cli.values import fitted, given, pairs
+from quire.surfaces.client import Client
 from tests.surfaces.cli.conftest import Project
 
 SCHEMA: dict[str, Any] = {
@@ -347,6 +349,25 @@ def test_a_kill_in_the_middle_leaves_all_or_none(project: Project, words: list[s
     assert project.json("start", "publish", "--from", "k.csv", *words) == [
         {"started": 1000 - there, "again": there, "bad": 0}
     ]
+
+
+def test_all_or_none_starts_none_if_another_process_comes_between_the_look_and_the_commit(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("k.csv", "record_id,keyword\na,x\nb,y\nc,z\n")
+    look = start._Many._clashes
+
+    async def looked(many: start._Many, client: Client, records: list[tuple[int, Record]]) -> None:
+        await look(many, client, records)
+        await client.start("publish", {"keyword": "another"}, id="b")
+
+    monkeypatch.setattr(start._Many, "_clashes", looked)
+
+    lines = project.json("start", "publish", "--from", "k.csv", "--all-or-none", code=2)
+
+    assert [line["line"] for line in lines[:-1]] == [3]
+    assert lines[-1] == {"started": 0, "again": 0, "bad": 1}
+    assert [row.record_id for row in project.ask(lambda client: client.find(workflow="publish"))] == ["b"]
 
 
 def test_a_store_whose_commits_are_small_refuses_all_or_none_of_a_long_file(

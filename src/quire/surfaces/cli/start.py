@@ -219,12 +219,14 @@ class _Many:
         self.bad.sort()
 
     async def _commit(self, client: Client, batch: list[tuple[int, Record]]) -> None:
-        verdicts = await client.start_records([record for _, record in batch])
+        verdicts = await client.start_records([record for _, record in batch], whole=self.all_or_none)
         for (line, _), verdict in zip(batch, verdicts, strict=True):
             match verdict:
                 case Applied(again=again):
                     self.again += again
                     self.started += not again
+                case Refused(code="whole"):
+                    pass  # the line is good; another one was refused at this very moment
                 case Refused(code="halted", reason=reason):
                     raise Halted(f"{reason}; {self.started} records had been started before line {line}")
                 case Refused(code="sealed", reason=reason):

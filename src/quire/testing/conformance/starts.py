@@ -8,6 +8,7 @@ from quire.ledger.base import Ledger
 from quire.machine.outcome import Done, Next
 from quire.model.change import (
     Applied,
+    Change,
     Query,
     Send,
 )
@@ -221,3 +222,36 @@ class Starts(Suite):
         assert [type(verdict) for n, verdict in enumerate(verdicts) if n != 3] == [Applied] * 5
         assert isinstance(verdicts[3], Applied) or refused(verdicts[3]) == "value"
         assert len(await ledger.find(Query())) == 5 + isinstance(verdicts[3], Applied)
+
+    async def test_of_starts_that_are_to_be_whole_all_land_or_none(self, ledger: Ledger) -> None:
+        now = await ledger.now()
+        there = await start(ledger, "b", data="1")
+
+        def starts(*names: str) -> list[Change]:
+            return [new_start(name, now, data="2", change_id=f"s-{name}")._replace(whole=True) for name in names]
+
+        verdicts = await ledger.commit(starts("a", "b", "c"))
+        assert [refused(verdict) for verdict in verdicts] == ["whole", "exists", "whole"]
+        assert await ledger.find(Query()) == [there]
+        assert await ledger.events() == await ledger.events(record_id="b")
+
+        verdicts = [*await ledger.commit(starts("a", "c")), *await ledger.commit(starts("a", "c", "d"))]
+        assert [isinstance(verdict, Applied) and verdict.again for verdict in verdicts] == [
+            False,
+            False,
+            True,
+            True,
+            False,
+        ]
+        assert sorted(row.record_id for row in await ledger.find(Query())) == ["a", "b", "c", "d"]
+
+    async def test_of_starts_that_are_to_be_whole_none_lands_if_the_store_cannot_keep_one(self, ledger: Ledger) -> None:
+        now = await ledger.now()
+        data = ["{}", '"\\u0000\x00"', "{}"]
+        changes = [new_start(f"r{n}", now, data=text)._replace(whole=True) for n, text in enumerate(data)]
+
+        verdicts = await ledger.commit(changes)
+
+        kept = len(await ledger.find(Query()))
+        assert kept in (0, 3)
+        assert all(isinstance(verdict, Applied) if kept else refused(verdict) == "value" for verdict in verdicts)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
+from quire.surfaces.cli.flows import load_file
 from tests.surfaces.cli.conftest import FLOWS, Project
 
 
@@ -113,3 +116,19 @@ async def w(run: Run) -> str:
     empty.work()
 
     assert empty.record("a").result == '"given"'
+
+
+def test_a_flow_file_is_read_as_it_is_also_if_it_changed_within_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "quickly_edited.py"
+    seen = []
+    for name in ("first", "other"):
+        file.write_text(f"from quire import Workflow\nmade = Workflow({name!r})\n")
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        seen += [made.name for made in load_file(str(file))]
+        del sys.modules["quickly_edited"]
+
+    assert seen == ["first", "other"]

@@ -125,7 +125,8 @@ class PostgresDecides(PostgresLooks):
 
     def _quieten(self, wire: Wire, worker_ids: Iterable[str]) -> None:
         """Nothing is claimed for these workers until the transaction ends."""
-        wire.send(_NAMED, array("bigint", self._of_workers(worker_ids)))
+        if keys := self._of_workers(worker_ids):
+            wire.send(_NAMED, array("bigint", keys))
 
     def _of_workers(self, worker_ids: Iterable[str]) -> list[int]:
         return sorted([self._key("worker", worker_id) for worker_id in worker_ids])

@@ -2,7 +2,7 @@
 
 The one module that knows psycopg, and it knows no records. psycopg's own pipeline waits for the socket at every
 statement; eight of them take 2.7 ms there and 0.16 ms here, where libpq is driven directly: every statement is prepared
-once, nothing waits until ``flush``, and the server works on what it has while the next statement is being made.
+once, nothing waits until ``flush``, and of a long one the server has the beginning while its end is being made.
 
 What psycopg raises does not leave this module. It is told as what the caller can do: ``Lost`` (connect again),
 ``Clash`` (roll back and repeat), ``Spoiled`` (a value that PostgreSQL cannot keep), or an error for the user.

@@ -101,8 +101,9 @@ _ADD_RECORDS: dict[tuple[str, ...], _Statement] = {}
 def _filled(columns: Mapping[str, Sequence[Any]], count: int) -> tuple[str, ...]:
     """The columns of new records that have values; all of them, if there are too many kinds of such records already."""
     names = tuple([name for name, values in columns.items() if values.count(None) < count])
+    if names not in _ADD_RECORDS and len(_ADD_RECORDS) >= MOST_SHAPES:
+        names = tuple(_STORED)
     if names not in _ADD_RECORDS:
-        names = names if len(_ADD_RECORDS) < MOST_SHAPES else tuple(_STORED)
         _ADD_RECORDS[names] = _insert("records", {name: _STORED[name] for name in names})
     return names
 

@@ -483,7 +483,8 @@ def _reloading(session: Session, files: Sequence[str]) -> int:
 
 
 def _begun(words: Sequence[str]) -> subprocess.Popen[bytes]:
-    # Bytecode counts as current by the second and the size of its source: an edit right after a start would be missed.
+    # Bytecode counts as current by the second and the size of its source: of a module beside the flow files an edit
+    # right after a start would be missed.
     return subprocess.Popen([sys.executable, "-B", "-m", "quire.surfaces.cli", *words])
 
 

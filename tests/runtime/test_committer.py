@@ -8,7 +8,7 @@ from typing import Any
 
 from quire.clock import SYSTEM
 from quire.ledger.base import Traits
-from quire.model.change import Applied, Change, Verdict
+from quire.model.change import Applied, Change, Refused, Verdict
 from quire.model.record import new_record
 from quire.runtime.committer import FILLED, Committer
 
@@ -136,3 +136,24 @@ async def test_a_commit_that_fails_as_nobody_expected_stops_no_other() -> None:
     await ledger.land(0)
     assert good.done()
     assert not committer.busy
+
+
+async def test_a_value_that_the_store_cannot_write_spoils_no_other_change() -> None:
+    committer, ledger = made(side_by_side=False)
+    commit = ledger.commit
+
+    async def picky(changes: Sequence[Change]) -> list[Verdict]:
+        if any(one.change_id == "odd" for one in changes):
+            "\udce9".encode()
+        landing = asyncio.ensure_future(commit(changes))
+        await others()
+        await ledger.land(-1)
+        return await landing
+
+    ledger.commit = picky  # type: ignore[method-assign]
+    good, odd = await put(committer, change("good"), change("odd"))
+    await committer.close()
+
+    assert isinstance(await good, Applied) and ledger.landed == ["good"]
+    verdict = await odd
+    assert isinstance(verdict, Refused) and verdict.code == "value" and "surrogates" in verdict.reason

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quire.ledger.rules_claim import Claiming, limited
-from quire.ledger.rules_meeting import met
 from quire.ledger.rules_sketch import halted_text, sealed_text
 from quire.machine import adoption, transition
+from quire.machine.fanout import met
 from quire.model.change import Applied, Change, Claim, Conflict, Refused, Slot, Verdict
 from quire.model.codec import dump, parse
 from quire.model.event import Line
@@ -327,6 +327,7 @@ class Changing(Claiming):
         for receipt in change.receipts:
             if receipt.kind is Kind.MAP and receipt.stage is Stage.VOID:
                 # A person retries the parent: the children that failed are done again.
+                count += self.receipt(receipt.key) is None and receipt.visit == image.visit
                 self.receipts[receipt.key] = receipt
             if receipt.stage is Stage.DONE and receipt.kind not in (Kind.ONCE, Kind.UNDO):
                 known = self.receipt(receipt.key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quire.ledger.rules_sketch import Sketch, halted_text, sealed_text
 from quire.machine import transition
+from quire.machine.fanout import met
 from quire.model.change import Applied, Conflict, Refused, Send, Verdict
 from quire.model.codec import dump
 from quire.model.event import Line
@@ -159,8 +160,3 @@ class Meeting(Sketch):
                     row = self._put(row, go.image, go.lines, sent.signal_id)
                     break
         return Applied(row, self.now)
-
-
-def met(fanin: Fanin) -> bool:
-    """The parent has nothing more to wait for: all ended, or too many failed."""
-    return fanin.left <= 0 or fanin.failed > fanin.bearable

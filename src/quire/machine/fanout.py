@@ -49,6 +49,11 @@ def opened(
     )
 
 
+def met(fanin: Fanin) -> bool:
+    """The parent has nothing more to wait for: all ended, or too many failed."""
+    return fanin.left <= 0 or fanin.failed > fanin.bearable
+
+
 def why_no_result(child: Record) -> str:
     """Why a child has no result, in words."""
     if child.status is Status.CANCELLED:

@@ -35,6 +35,11 @@ def parse(text: str) -> Any:
     return _from_json(text)
 
 
+def readable(text: str) -> str:
+    """A text for people; what no store keeps of it (NUL, half of a character) is written as its number."""
+    return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+
+
 def _to_json(value: Any) -> bytes:
     global _to_json
     from pydantic_core import to_json

@@ -132,10 +132,10 @@ class Committer:
                     raise
                 await self.clock.sleep(pause)
                 waited, pause = waited + pause, min(pause * 2, 5.0)
-            except LedgerError as error:
+            except (LedgerError, ValueError, OverflowError) as error:
                 return await self._bisected(changes, error)
 
-    async def _bisected(self, changes: Sequence[Change], error: LedgerError) -> list[Verdict]:
+    async def _bisected(self, changes: Sequence[Change], error: Exception) -> list[Verdict]:
         """One change that the store cannot take must not spoil the others."""
         if len(changes) == 1:
             return [Refused("value", str(error))]

@@ -70,7 +70,8 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
         if effect.own_key:
             await _of_another(hold, effect, key)
         # A receipt that no commit of this record counted: it is read now, and answers only if it verifies.
-        receipts = await hold.host.ledger.receipts(keys=[key])
+        with hold.flight():
+            receipts = await hold.host.ledger.receipts(keys=[key])
         if not receipts or key in hold.known:
             raise
         hold.known[key] = receipts[0]
@@ -106,7 +107,9 @@ async def _tried(
 
 async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt | None:
     if effect.own_key and key not in hold.known:
-        for receipt in await hold.host.ledger.receipts(keys=[key]):
+        with hold.flight():  # the pass is not suspended over a look at the ledger
+            found = await hold.host.ledger.receipts(keys=[key])
+        for receipt in found:
             hold.known[key] = receipt
     return hold.known.get(key)
 
@@ -222,7 +225,9 @@ async def _actor_ended(hold: Hold, intent: Receipt) -> bool:
     """Whether whoever intended it is known to have ended: this very worker, its farewell, or a dead process here."""
     if intent.worker == hold.host.worker_id:
         return True
-    for worker in await hold.host.ledger.workers():
+    with hold.flight():
+        workers = await hold.host.ledger.workers()
+    for worker in workers:
         if worker.worker_id == intent.worker:
             return worker.closed == "farewell" or hold.host.known_dead(worker)
     return False

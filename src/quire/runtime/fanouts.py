@@ -55,18 +55,41 @@ async def map_all(
         hold.answer(hold.receipt(Kind.MAP, key, plan.name, "[]", args_hash=print_))
         return []
     remembered = hold.remembered.get(key)
-    if remembered is None or remembered.generation is None:
+    rows: list[dict[str, Any]] | None = None
+    with hold.flight():  # looks at the ledger: the pass is not suspended over them
+        fanin = await _opened(hold, key, earlier)
+        late = remembered is not None and remembered.until is not None and hold.host.now() >= remembered.until
+        waits = fanin is not None and not fanin.abandoned and not fanout.met(fanin) and not late
+        if fanin is not None and not waits:
+            rows = await _gathered(hold, fanin, earlier)
+            if fanin.abandoned and any("error" in row for row in rows):
+                # The parent had ended without them. What has a result keeps it, the others are done again; which they
+                # are is written down with the new ones: some of the old may come to their end after this look.
+                void = hold.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_, stage=Stage.VOID)
+                hold.answer(void)
+                earlier, rows = rows, None
+    if waits:
+        assert fanin is not None
+        await hold.block(remembered or _wait(hold, key, plan, fanin.generation, print_))
+    if rows is None:
         await _open(hold, key, workflow, items, texts, plan, earlier)
         raise AssertionError("unreachable: a block does not return")
-    fanin = next(
-        (f for f in await hold.host.ledger.fanins(hold.record.record_id) if f.generation == remembered.generation), None
-    )
-    late = remembered.until is not None and hold.host.now() >= remembered.until
-    if fanin is not None and fanin.left > 0 and fanin.failed <= fanin.bearable and not late:
-        await hold.block(remembered)
-    rows = await _gathered(hold, remembered.generation, fanin, earlier)
     hold.answer(hold.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_))
     return _results(workflow, rows, plan)
+
+
+async def _opened(hold: Hold, key: str, earlier: Any) -> Fanin | None:
+    """The children that were asked for under this key, if they were: the ledger knows, whatever the pass waits for.
+
+    ``earlier``: what a person had done again. The children that it names are not those that do it.
+    """
+    if not hold.record.fanouts:
+        return None
+    found = [fanin for fanin in await hold.host.ledger.fanins(hold.record.record_id) if fanin.key == key]
+    newest = max(found, key=lambda fanin: fanin.generation, default=None)
+    if newest is not None and any(str(row.get("id", "")).startswith(newest.prefix) for row in earlier or ()):
+        return None
+    return newest
 
 
 def _same_items(hold: Hold, key: str, plan: Plan, print_: str) -> None:
@@ -108,10 +131,12 @@ async def _open(
         _child(hold, workflow, items[place], texts[place], number, fanin, now, plan)
         for number, place in enumerate(todo)
     )
-    until = None if plan.within is None else now + seconds(plan.within)
-    about = {"items": fingerprint(dump(texts))}
-    wait = Wait(On.CHILDREN, key=key, name=plan.name, until=until, generation=generation, about=about)
-    await hold.block(wait, children, fanin)
+    await hold.block(_wait(hold, key, plan, generation, fingerprint(dump(texts))), children, fanin)
+
+
+def _wait(hold: Hold, key: str, plan: Plan, generation: int, print_: str) -> Wait:
+    until = None if plan.within is None else hold.host.now() + seconds(plan.within)
+    return Wait(On.CHILDREN, key=key, name=plan.name, until=until, generation=generation, about={"items": print_})
 
 
 def _child(
@@ -145,10 +170,9 @@ def _child(
     )
 
 
-async def _gathered(hold: Hold, generation: int, fanin: Fanin | None, earlier: Any) -> list[dict[str, Any]]:
+async def _gathered(hold: Hold, fanin: Fanin, earlier: Any) -> list[dict[str, Any]]:
     """What the children came to, in the order of items: ``{"value": …}`` or ``{"error": …, "id": …}``."""
-    total = fanin.total if fanin is not None else 0
-    query = Query(parent_id=hold.record.record_id, generation=generation, order="place", limit=total or 1)
+    query = Query(parent_id=hold.record.record_id, generation=fanin.generation, order="place", limit=fanin.total)
     found = await hold.host.ledger.find(query)
     rows: list[dict[str, Any]] = []
     for row in found:

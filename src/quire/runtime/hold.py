@@ -13,6 +13,7 @@ import logging
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tr
 from quire.machine.transition import Move
 from quire.machine.workflow import Step, Workflow
 from quire.model.change import Applied, Change, Conflict, Rate, Refused, Verdict
-from quire.model.codec import dump
+from quire.model.codec import dump, readable
 from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage, key_of
 from quire.model.record import Record, Status
@@ -43,6 +44,10 @@ RIDE_SECONDS = 0.2
 MANY_RECEIPTS = 1000
 #: How often the loop turns before a blocked pass is taken to be blocked for good.
 TURNS = 4
+
+
+#: In which items of which ``run.each`` the code is that asks. Code that runs beside a loop is not in it.
+SCOPE: ContextVar[tuple[str, ...]] = ContextVar("scope", default=())
 
 
 class Suspended(BaseException):
@@ -65,8 +70,6 @@ class Hold:
     """What stands behind one ``Run``: its receipts, its place in the ledger, what it waits for."""
 
     run: Run[Any, Any]
-    #: Where in ``run.all`` and ``run.each`` the pass is.
-    scope: tuple[str, ...] = ()
     #: Why the pass is to end before its own end.
     stop: Outcome | None = None
     #: The record is another's.
@@ -118,16 +121,16 @@ class Hold:
 
     def key(self, kind: Kind, name: str) -> str:
         """The key of the next thing of this kind and name, counted at the moment of the call (protocol 17)."""
-        place = (kind, self.scope, name)
+        place = (kind, SCOPE.get(), name)
         count = self._counts.get(place, 0)
         self._counts[place] = count + 1
         record = self.record
-        scope = "/".join(self.scope)
+        scope = "/".join(SCOPE.get())
         return key_of(record.workflow, record.record_id, record.step, record.visit, scope, kind, name, count)
 
     def use_once(self, name: str) -> None:
         """An effect's name stands once in a pass: a second use is a mistake, not a repetition."""
-        place = "/".join((*self.scope, name))
+        place = "/".join((*SCOPE.get(), name))
         if place in self._used:
             from quire.errors import EffectRepeated
 
@@ -170,6 +173,9 @@ class Hold:
                 MANY_RECEIPTS,
                 self.step.name,
             )
+        self._ride_soon()
+
+    def _ride_soon(self) -> None:
         if self._ride is None:
             self._ride = asyncio.get_running_loop().call_later(RIDE_SECONDS, self._save)
 
@@ -213,6 +219,10 @@ class Hold:
             rates=rates,
         )
         verdict = await self.host.submit(change)
+        if isinstance(verdict, Refused) and verdict.code != "value":  # what rode with it rides with the next one
+            self._unsaved[:0], self._lines[:0] = riding, lines
+            if riding:
+                self._ride_soon()
         match verdict:
             case Applied(stop=stop):
                 if stop:
@@ -373,6 +383,8 @@ class Hold:
     def _look(self, activity: int, turns: int) -> None:
         if activity != self._activity or self._flights or self._suspending is not None or self.stop is not None:
             return
+        if self._task is None:  # the step has ended, though something that it began is blocked
+            return
         if turns:
             asyncio.get_running_loop().call_soon(self._look, activity, turns - 1)
         else:
@@ -488,7 +500,9 @@ class Hold:
 
         assert self.step.fn is not None
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.host.threads, self.step.fn, SyncRun(self.run, loop))
+        # In a context of its own: what the step leaves there does not reach the thread's next one.
+        run_step = copy_context().run
+        return await loop.run_in_executor(self.host.threads, run_step, self.step.fn, SyncRun(self.run, loop))
 
     async def _landed(self) -> None:
         """What is under way (an act, its receipt) ends before the record is settled."""
@@ -539,4 +553,4 @@ def described(error: BaseException) -> str:
     if frames and not isinstance(error, QuireError):
         last = frames[-1]
         text += f" (in {last.name}, line {last.lineno})"
-    return text.replace("\x00", "\\x00").encode("utf-8", "replace").decode()[:4000]
+    return readable(text)[:4000]

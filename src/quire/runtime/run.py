@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, cast, overload
 
@@ -15,9 +15,10 @@ from quire.machine.approval import Answer
 from quire.machine.effect import Effect, bare_effect
 from quire.machine.fanout import Failed
 from quire.machine.workflow import Workflow
+from quire.model.codec import readable
 from quire.model.receipt import Kind
 from quire.runtime import calls, effects, fanouts, loops, waiting
-from quire.runtime.hold import Hold
+from quire.runtime.hold import SCOPE, Hold
 from quire.runtime.host import Host
 
 P = ParamSpec("P")
@@ -160,6 +161,7 @@ class Run(Generic[D, X]):
     ) -> Pending[Answer]:
         """Ask a person. The answer is bound to what was shown; its edits are in ``run.data`` afterwards."""
         hold = self._hold
+        question = readable(question)
         key = hold.key(Kind.ASK, question)
         options = {
             "show": show,
@@ -248,13 +250,14 @@ class Run(Generic[D, X]):
 
     def each(
         self, items: Sequence[T], *, key: Callable[[T], str] | None = None, every: int | Span = "1s"
-    ) -> AsyncIterator[T]:
+    ) -> loops.Each[T]:
         """Go through many items; place and data are saved ``every`` so many items, or every so often."""
         hold = self._hold
-        return loops.each(hold, self, hold.key(Kind.EACH, "each"), items, key, every)
+        return loops.Each(hold, self, hold.key(Kind.EACH, "each"), items, key, every)
 
     def note(self, text: str) -> None:
         """Say something about the record, for people: it is in the row and in the log with the next commit."""
+        text = readable(text)
         self._hold.note = text
         self._hold.tell("noted", note=text)
 
@@ -323,11 +326,16 @@ class SyncRun(Generic[D, X]):
             except StopAsyncIteration:
                 return False, None
 
-        while True:
-            more, item = asyncio.run_coroutine_threadsafe(following(), self._loop).result()
-            if not more:
-                return
-            yield item
+        outer = SCOPE.get()
+        try:
+            while True:
+                more, item = asyncio.run_coroutine_threadsafe(following(), self._loop).result()
+                if not more:
+                    return
+                SCOPE.set(loop.scope)  # of this thread: ``loop`` has set it in the task that asked for the item
+                yield item
+        finally:
+            SCOPE.set(outer)
 
     def note(self, text: str) -> None:
         """Say something about the record; see ``Run.note``."""

@@ -839,13 +839,16 @@ async def test_a_connection_that_is_lost_before_the_commit_is_made_again(postgre
             await kill_all(postgres_url)
 
         ledger.barrier = kill
-        # What is sent to a server that is gone cannot have landed, unless a COMMIT was among it.
-        with pytest.raises(LedgerUnavailable):
-            await settle(ledger, record, Next("next", "{}"), change_id="once")
+        # What is sent to a server that is gone cannot have landed, unless a COMMIT was among it. Whether it was depends
+        # on how soon the end of the connection is heard of.
+        first: Verdict | None = None
+        with suppress(LedgerUnavailable):
+            first = await settle(ledger, record, Next("next", "{}"), change_id="once")
         verdict = await settle(ledger, record, Next("next", "{}"), change_id="once")
 
+        assert first is None or (isinstance(first, Applied) and not first.again)
         assert isinstance(verdict, Applied)
-        assert not verdict.again
+        assert verdict.again is (first is not None)
 
 
 async def test_idle_connections_that_died_are_made_again_without_an_error(postgres_url: str) -> None:

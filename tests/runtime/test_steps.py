@@ -55,6 +55,41 @@ async def test_a_timer_keeps_its_end_when_something_else_comes_first() -> None:
         assert record.result == "both"
 
 
+async def test_signals_that_came_in_time_are_answers_also_if_the_worker_comes_after_the_timeout() -> None:
+    @workflow
+    async def two(run: Run[dict[str, Any]]) -> list[Any]:
+        first = await run.all(run.wait("a", timeout="2s"), run.wait("b", timeout="2s"))
+        return [*first, await run.wait("b", timeout="0s")]
+
+    async with Trial(two) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        await record.signal("a", 1)  # makes the record due, so that what follows is only kept
+        await record.signal("b", 2)
+        trial.clock.advance("2s")
+        await record.signal("b", 3)
+        trial.clock.advance("1s")
+        await trial.settle()
+
+        assert record.result == [1, 2, 3]
+
+
+async def test_a_signal_that_came_after_the_timeout_is_no_answer() -> None:
+    @workflow
+    async def two(run: Run[dict[str, Any]]) -> list[Any]:
+        return list(await run.all(run.wait("a", timeout="2s"), run.wait("b", timeout="2s")))
+
+    async with Trial(two) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        await record.signal("a", 1)
+        trial.clock.advance("3s")
+        await record.signal("b", 2)
+        await trial.settle()
+
+        assert record.result == [1, None]
+
+
 class TooMany(Exception):
     retry_after = 120
 

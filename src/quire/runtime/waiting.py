@@ -48,10 +48,17 @@ async def wait(hold: Hold, key: str, signal: str, type_: Any, timeout: Span | No
     remembered = hold.remembered.get(key)
     now = hold.host.now()
     until = remembered.until if remembered is not None else (None if timeout is None else now + seconds(timeout))
-    if until is None or now < until:
+    if until is None or now < until or await _came(hold, signal, until):
         await hold.block(Wait(On.SIGNAL, key=key, name=signal, until=until))
     hold.answer(hold.receipt(Kind.WAIT, key, signal, "null", fn=_TIMED_OUT))
     return None
+
+
+async def _came(hold: Hold, signal: str, until: float) -> bool:
+    """Whether a signal that came in time is kept, as while the record runs or is due: to wait is to take it."""
+    with hold.flight():  # or what waits beside it would suspend the pass without it
+        kept = await hold.host.ledger.signals(hold.record.record_id)
+    return any(sent.name == signal and sent.taken_by is None and sent.at <= until for sent in kept)
 
 
 async def ask(hold: Hold, key: str, text: str, options: dict[str, Any]) -> Answer:

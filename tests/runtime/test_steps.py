@@ -409,6 +409,40 @@ async def test_a_schedule_starts_one_record_for_each_moment_and_catches_up_as_it
         assert started == ["nightly@2026-01-01T01:00Z", "nightly@2026-01-02T01:00Z", "nightly@2026-01-07T01:00Z"]
 
 
+async def test_two_schedules_that_are_due_at_one_moment_start_a_record_each() -> None:
+    reports: Workflow[Any, Any, Any] = Workflow("reports")
+    for region in ("eu", "us"):
+        reports.on(Cron("0 * * * *"), data={"region": region})
+    reports.on(Cron("0 0 * * *"), data={"region": "eu"})  # at midnight the same as the first, and yet another
+
+    @reports.step
+    async def write(run: Run) -> None: ...
+
+    async with Trial(reports) as trial:
+        await trial.settle()
+        await trial.advance("24h")
+        await trial.settle()
+
+        started = {record.record_id: parse(record.data)["region"] for record in await trial.client.find()}
+        moment = "reports@2026-01-02T00:00Z"
+        assert started == {moment: "eu", f"{moment}-2": "us", f"{moment}-3": "eu"}
+
+
+async def test_a_schedule_whose_start_is_refused_says_so_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    @workflow(on=[Cron("0 2 * * *")])
+    async def nightly(run: Run[dict[str, Any]]) -> None: ...
+
+    async with Trial(nightly) as trial:
+        await trial.settle()
+        await trial.client.start(nightly, {"by": "hand"}, id="nightly@2026-01-01T02:00Z")
+        await trial.advance("24h")
+        await trial.advance("24h")
+
+        assert "could not start 'nightly@2026-01-01T02:00Z': a record" in caplog.text
+        started = [record.record_id for record in await trial.client.find()]
+        assert started == ["nightly@2026-01-01T02:00Z", "nightly@2026-01-02T02:00Z"]
+
+
 def test_a_schedule_is_right_at_both_clock_changes() -> None:
     cron = Cron("30 2 * * *", tz="Europe/Berlin")
     spring = datetime(2026, 3, 28, tzinfo=UTC).timestamp()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quire.clock import iso, next_id
 from quire.ledger.base import Ledger
 from quire.machine import transition
 from quire.machine.workflow import Registry, Workflow
-from quire.model.change import Applied, Change, Refused
+from quire.model.change import Applied, Change, Refused, Verdict
 from quire.model.codec import dump, parse
 from quire.model.given import bare
 from quire.model.record import Record, Status, new_record
@@ -17,6 +19,8 @@ from quire.model.wait import On, Wait, dump_waits
 
 if TYPE_CHECKING:
     from quire.machine.source import Cron
+
+log = logging.getLogger("quire.worker")
 
 
 def first_record(
@@ -63,14 +67,24 @@ async def start_due(ledger: Ledger, registry: Registry, now: float) -> int:
 
     started = 0
     for workflow in sourced:
+        schedules = 0
         for number, (source, options) in enumerate(workflow.sources):
             if isinstance(source, Cron):
-                started += await _start_cron(ledger, workflow, source, options, number, now)
+                schedules += 1
+                # The first has the moment alone, as all had once; two that are due at one moment are two records.
+                ending = "" if schedules == 1 else f"-{schedules}"
+                started += await _start_cron(ledger, workflow, source, options, number, now, ending)
     return started
 
 
 async def _start_cron(
-    ledger: Ledger, workflow: Workflow[Any, Any, Any], cron: Cron, options: dict[str, Any], number: int, now: float
+    ledger: Ledger,
+    workflow: Workflow[Any, Any, Any],
+    cron: Cron,
+    options: dict[str, Any],
+    number: int,
+    now: float,
+    ending: str,
 ) -> int:
     name = f"cron/{workflow.name}/{cron.spec}/{cron.tz}/{number}"
     kept = await ledger.setting(name)
@@ -88,11 +102,19 @@ async def _start_cron(
     data = workflow.data.encode(options.get("data", {}), f"the data of the schedule of {workflow.name!r}")
     changes = []
     for moment in moments:
-        record_id = f"{workflow.name}@{iso(moment)[:16]}Z"
+        record_id = f"{workflow.name}@{iso(moment)[:16]}Z{ending}"
         record = first_record(workflow, record_id, data, now, dedupe_key=f"{name}|{iso(moment)}")
         changes.append(starting(record, by=f"cron {cron.spec}"))
     verdicts = await ledger.commit(changes)
     if any(isinstance(verdict, Refused) and verdict.code in ("halted", "sealed") for verdict in verdicts):
         return 0  # its moments are not over: they start when the halt is
+    _tell_refused(cron, changes, verdicts)
     await ledger.keep(kept._replace(value=dump({"until": now})))
     return sum(isinstance(verdict, Applied) and not verdict.again for verdict in verdicts)
+
+
+def _tell_refused(cron: Cron, changes: Sequence[Change], verdicts: Iterable[Verdict]) -> None:
+    """The moment passes without a record of its own: nothing that is tried again would change that."""
+    for change, verdict in zip(changes, verdicts, strict=True):
+        if isinstance(verdict, Refused):
+            log.error("the schedule %r could not start %r: %s", cron.spec, change.record_id, verdict.reason)

@@ -395,6 +395,39 @@ async def test_a_renamed_step_and_migrated_data_carry_old_records_on() -> None:
         assert told == [("migrated", {"from": 1, "to": 2} | change), ("done", {"from": "write"})]
 
 
+async def test_a_renamed_step_has_one_cap_under_all_its_names() -> None:
+    under_way = most = 0
+    release = asyncio.Event()
+
+    old: Workflow[Any, Any, Any] = Workflow("letters")
+
+    @old.step(cap=2)
+    async def write(run: Run) -> None: ...
+
+    new: Workflow[Any, Any, Any] = Workflow("letters", version=2)
+
+    @new.step(cap=2, was="write")
+    async def send(run: Run) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        if under_way == 2:
+            asyncio.get_running_loop().call_soon(release.set)
+        await release.wait()
+        under_way -= 1
+
+    async with Trial(old) as trial:
+        for _ in range(2):
+            await trial.start({})
+        trial.client.registry.workflows["letters"] = trial.workflow = new
+        for _ in range(2):
+            await trial.start({})
+        await trial.settle()
+
+        assert [str(record.status) for record in await trial.client.find()] == ["DONE"] * 4
+        assert most == 2
+
+
 async def test_a_schedule_starts_one_record_for_each_moment_and_catches_up_as_it_says() -> None:
     @workflow(on=[Cron("0 2 * * *", tz="Europe/Berlin")])
     async def nightly(run: Run[dict[str, Any]]) -> None: ...

@@ -110,7 +110,7 @@ class Want:
 
     def of_slot(self, slot: Slot) -> None:
         if slot.cap is not None:
-            self.caps.add((slot.workflow, slot.step))
+            self.caps.update((slot.workflow, name) for name in (slot.step, *slot.also))
         if slot.workflow_cap is not None:
             self.caps.add((slot.workflow, None))
         if slot.rate is not None:

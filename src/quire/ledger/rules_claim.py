@@ -33,7 +33,8 @@ class Claiming(Meeting):
     def _free(self, slot: Slot, leaving: Record | None = None) -> int:
         free = slot.free
         if slot.cap is not None:
-            free = min(free, slot.cap - self.running(slot.workflow, slot.step))
+            under_way = sum(self.running(slot.workflow, name) for name in (slot.step, *slot.also))
+            free = min(free, slot.cap - under_way)
         if slot.workflow_cap is not None:
             own = leaving is not None and leaving.workflow == slot.workflow and leaving.status is Status.RUNNING
             free = min(free, slot.workflow_cap - self.running(slot.workflow, None) + own)

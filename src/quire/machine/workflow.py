@@ -216,8 +216,13 @@ class Workflow(Generic[D, R, X]):
         """What a run of this step takes."""
         slot = self._slots.get(step.name)
         if slot is None:
-            slot = self._slots[step.name] = Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate)
+            slot = Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate, also=self._earlier(step))
+            self._slots[step.name] = slot
         return slot
+
+    def _earlier(self, step: Step) -> tuple[str, ...]:
+        """The names that the step had before, unless another step has them now."""
+        return tuple(name for name in dict.fromkeys(step.was) if name not in self.steps)
 
     def slots(self) -> list[Slot]:
         """What a worker that knows this workflow may claim: every step with a function, by all its names; and undo."""
@@ -225,8 +230,11 @@ class Workflow(Generic[D, R, X]):
         found = []
         for step in self.steps.values():
             if not step.rests:
-                found.append(self.slot(step))
-                found += [self.slot(step)._replace(step=name) for name in step.was if name not in self.steps]
+                names = (step.name, *self._earlier(step))
+                found += [
+                    self.slot(step)._replace(step=name, also=tuple(other for other in names if other != name))
+                    for name in names
+                ]
         return [*found, Slot(self.name, UNDO, seconds(TIMEOUT))]
 
     # -- checking ----------------------------------------------------------------------------------------------

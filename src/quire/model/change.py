@@ -35,6 +35,8 @@ class Slot(NamedTuple):
     rate: Rate | None = None
     #: How many more this worker takes of this step now.
     free: int = 1_000_000
+    #: The step's other names, if it was renamed: what runs under them takes its slots, too.
+    also: tuple[str, ...] = ()
 
 
 class Change(NamedTuple):

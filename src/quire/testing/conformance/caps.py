@@ -74,6 +74,22 @@ class Caps(Suite):
         assert taken == ["a", "b", "c", "d", "g"]
         assert await claimed(ledger, slot("other", workflow_cap=4)) == []
 
+    async def test_a_cap_counts_what_runs_under_the_other_names_of_its_step(self, ledger: Ledger) -> None:
+        await start_all(ledger, ["a", "b"], step="old")
+        await start_all(ledger, ["c", "d"], step="new")
+        old, new = slot("old", cap=1, also=("new",)), slot("new", cap=1, also=("old",))
+
+        [row] = (await claim(ledger, old, new)).records
+        full = await claimed(ledger, new, old)
+        applied(await settle(ledger, row, Done("1", "{}")))
+        leaves = await run(ledger, "e")
+        after = await claimed(ledger, new, old)
+        kept = applied(await settle(ledger, leaves, Next("new", "{}"), keep=slot("new", cap=2, also=("old",))))
+        more = applied(await settle(ledger, await run(ledger, "f"), Next("old", "{}"), keep=old._replace(cap=2)))
+
+        assert (row.record_id, full, after) == ("a", [], ["c"])
+        assert (kept.status, more.status) == (Status.RUNNING, Status.PENDING)
+
     async def test_a_rate_gives_tokens_as_time_goes_by(self, ledger: Ledger, clock: ToldClock) -> None:
         await start_all(ledger, [f"r{n:02}" for n in range(20)])
         rated = slot(rate=Rate("api", 4, 60))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.machine.difference import MOST_CHARACTERS, Known, before, changes, same
+from quire.machine.difference import MOST_CHARACTERS, Known, before, carried, changes, same
 from quire.model.codec import dump, parse
 from quire.surfaces import telling
 from quire.surfaces.client import Client
@@ -68,6 +68,19 @@ def test_a_line_is_not_undone_on_data_that_it_does_not_lead_to(
     told = line.get("changes", {})
     fits = all((name in other) == (name in now) and same(other.get(name), now.get(name)) for name in told)
     assert (before(Known(other), line) is not None) == fits
+
+
+@pytest.mark.parametrize(
+    ("saved", "was", "now", "then"),
+    [
+        ({"sum": 1, "rate": 0}, {"sum": 3, "rate": 0}, {"sum": 3, "rate": 7}, {"sum": 1, "rate": 7}),
+        ({"sum": 1, "of": "ann"}, {"sum": 3, "of": "ann"}, {"sum": 3, "to": "bo"}, {"sum": 1, "to": "bo"}),
+        ({}, {"rate": 0}, {"rate": False}, {"rate": False}),
+        ([1], [1], {"rate": 7}, {"rate": 7}),
+    ],
+)
+def test_what_was_changed_is_changed_in_an_older_state(saved: Any, was: Any, now: dict[str, Any], then: Any) -> None:
+    assert same(carried(saved, was, now), then)
 
 
 def test_it_is_never_long() -> None:

@@ -363,6 +363,33 @@ async def test_a_rewound_record_does_its_effects_anew() -> None:
             await trial.client.retry(record.record_id)
 
 
+async def test_an_edit_within_a_loop_holds_and_the_loop_keeps_its_place() -> None:
+    @workflow(retry=Retry(1))
+    async def adding(run: Run[dict[str, Any]]) -> int:
+        run.data["sum"] = 0  # the loop brings back what it saved
+        async for item in run.each([1, 2, 3], every=1):
+            run.data["sum"] += item
+            if item == 2:
+                await run.wait("go")
+                if not run.data["rate"]:
+                    raise ValueError("the rate is 0")
+        return int(run.data["rate"] * run.data["sum"])
+
+    async with Trial(adding) as trial:
+        record = await trial.start({"rate": 0, "of": "ann"})
+        await trial.settle()
+        await trial.client.edit(record.record_id, {"rate": 0, "sum": 3}, by="ann@x.eu")
+        await record.signal("go")
+        await trial.settle()
+        assert (record.status, record.data) == ("ERROR", {"rate": 0, "sum": 3})
+
+        await trial.client.edit(record.record_id, {"rate": 7, "sum": 3}, by="ann@x.eu")
+        await trial.client.retry(record.record_id)
+        await trial.settle()
+
+        assert (record.result, record.data) == (42, {"rate": 7, "sum": 6})
+
+
 async def test_a_renamed_step_and_migrated_data_carry_old_records_on() -> None:
     old: Workflow[Any, Any, Any] = Workflow("letters")
     old.state("rest", then="write")

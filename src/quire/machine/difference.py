@@ -50,6 +50,15 @@ def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [name for name in {**was, **now} if name not in was or name not in now or not same(was[name], now[name])]
 
 
+def carried(saved: Any, was: Any, now: Mapping[str, Any]) -> Any:
+    """An older state of data in which the same fields are changed as between ``was`` and ``now``."""
+    if not isinstance(saved, dict) or not isinstance(was, dict):
+        return dict(now)
+    names = differing(was, now)
+    new = {name: now[name] for name in names if name in now}
+    return {name: value for name, value in saved.items() if name in new or name not in names} | new
+
+
 def changes(before: str, after: str) -> dict[str, Any]:
     """What ``pairs`` tells; ``changed``: the names of those that are too long for it. {}: nothing differs.
 

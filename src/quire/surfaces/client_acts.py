@@ -6,13 +6,14 @@ Each reads the record, decides with ``machine`` what becomes of it, and swaps; w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from quire.clock import new_id
 from quire.errors import IllegalMove, InputError, NotFound, StaleVersion, did_you_mean
 from quire.machine import approval, transition
 from quire.machine.approval import Vote
+from quire.machine.difference import carried
 from quire.machine.transition import Move
 from quire.model.change import Applied, Change, Conflict, Send
 from quire.model.codec import PLAIN, dump, parse
@@ -144,18 +145,32 @@ class ClientActs(ClientLooks):
     async def edit(
         self, record_id: str, data: Mapping[str, Any], *, version: int | None = None, by: str | None = None
     ) -> Record:
-        """Replace the data of a record that nobody holds; with ``version``, only if it is still that one."""
+        """Replace the data of a record that nobody holds; with ``version``, only if it is still that one.
+
+        What differs is changed in what the loops of its step (``run.each``) have saved, too: they go on with it.
+        """
         person = self.who if by is None else by
         text = PLAIN.encode(dict(data), f"the data of {record_id!r}")
         schema = await self._schema_of(record_id)
 
-        def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+        async def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             if version is not None and record.version != version:
                 raise StaleVersion(f"{record_id!r} has changed since it was read: it is at version {record.version}")
             self._check_data(record, text, schema)
-            return transition.edit(record, record.updated_at, person, text), ()
+            return transition.edit(record, record.updated_at, person, text), await self._loops(record, text)
 
-        return await self._change(record_id, decide)
+        return await self._looked_and_changed(record_id, decide)
+
+    async def _loops(self, record: Record, text: str) -> tuple[Receipt, ...]:
+        """What the loops of this visit have saved, with what ``text`` changes of the record's data."""
+        found = await self.ledger.receipts(record_ids=[record.record_id]) if record.facts else []
+        loops = [receipt for receipt in found if receipt.kind is Kind.EACH and receipt.visit == record.visit]
+        was, now = parse(record.data), parse(text)
+        return tuple(
+            receipt._replace(value=dump({**saved, "data": carried(saved["data"], was, now)}))
+            for receipt in loops
+            for saved in [parse(receipt.value)]
+        )
 
     async def retry(self, record_id: str, *, step: str = "", by: str | None = None, change_id: str = "") -> Record:
         """Try an ended or backing-off record again where it stopped; with ``step``, from that step anew (a rewind)."""
@@ -240,9 +255,22 @@ class ClientActs(ClientLooks):
         self, record_id: str, decide: Callable[[Record], tuple[Move, tuple[Receipt, ...]]], change_id: str = ""
     ) -> Record:
         """Read, decide, compare-and-swap; and again if somebody else was faster."""
+
+        async def decided(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            return decide(record)
+
+        return await self._looked_and_changed(record_id, decided, change_id)
+
+    async def _looked_and_changed(
+        self,
+        record_id: str,
+        decide: Callable[[Record], Awaitable[tuple[Move, tuple[Receipt, ...]]]],
+        change_id: str = "",
+    ) -> Record:
+        """The same for what looks at more than the record before it decides."""
         for _ in range(20):
             record, now = await asyncio.gather(self.get(record_id), self.ledger.now())
-            move, receipts = decide(record._replace(updated_at=now))
+            move, receipts = await decide(record._replace(updated_at=now))
             id_ = change_id or new_id()
             change = Change(id_, record_id, record.version, move.image, lines=move.lines, receipts=receipts)
             [verdict] = await self._commit([change])

@@ -17,7 +17,8 @@ ran out and frees their records, takes over runs past their hard end, and writes
 cancelled. Only the ledger's clock decides what ran out. A closed worker's beat raises ``WorkerClosed``; of what it
 writes only completed effects land.
 
-*Signals.* ``send`` is deduplicated by the signal's id; one that comes before the wait is kept.
+*Signals.* ``send`` is deduplicated by the signal's id, for each record and name apart: one event of the world outside
+may concern several. A signal that comes before the wait is kept.
 
 *Orders.* ``order`` halts, pauses, resumes or seals: one commit of constant size. After it is acknowledged no claim,
 intent, start, child or signal commits against it. On a sealed ledger a claim and a beat raise ``Moved``, which says

@@ -8,7 +8,7 @@ from quire.machine.fanout import met
 from quire.model.change import Applied, Conflict, Refused, Send, Verdict
 from quire.model.codec import dump
 from quire.model.event import Line
-from quire.model.receipt import Kind, Receipt, Stage
+from quire.model.receipt import Kind, Receipt, Stage, key_of
 from quire.model.record import Record, Status
 from quire.model.side import Fanin, Signal
 from quire.model.wait import On, Wait, load_waits
@@ -101,6 +101,9 @@ class Meeting(Sketch):
 
     # -- signals -----------------------------------------------------------------------------------------------
 
+    def _signal(self, signal_id: str) -> Signal | None:
+        return self.signals.get(signal_id) or self.view.signal(signal_id)
+
     def _signals(self, record_id: str) -> list[Signal]:
         known = {signal.signal_id: signal for signal in self.view.signals(record_id)}
         known |= {id_: signal for id_, signal in self.signals.items() if signal.record_id == record_id}
@@ -140,7 +143,11 @@ class Meeting(Sketch):
         row = self.record(sent.record_id)
         if row is None:
             return Conflict(None, self.now)
-        if sent.signal_id in self.signals or self.view.signal(sent.signal_id) is not None:
+        if (known := self._signal(sent.signal_id)) is not None and not _same(known, sent):
+            # What happened outside may concern several records: the id of it is kept apart for each.
+            sent = sent._replace(signal_id=key_of(sent.record_id, sent.name, sent.signal_id))
+            known = self._signal(sent.signal_id)
+        if known is not None:
             return Applied(row, self.now, again=True)
         if row.ended:
             return Refused("ended", f"{sent.record_id!r} takes no signals: it is {row.status}")
@@ -160,3 +167,7 @@ class Meeting(Sketch):
                     row = self._put(row, go.image, go.lines, sent.signal_id)
                     break
         return Applied(row, self.now)
+
+
+def _same(signal: Signal, sent: Send) -> bool:
+    return (signal.record_id, signal.name) == (sent.record_id, sent.name)

@@ -38,7 +38,7 @@ class ClientActs(ClientLooks):
         signal_id: str | None = None,
         by: str | None = None,
     ) -> Record:
-        """Send a signal. The same ``signal_id`` again is the same signal."""
+        """Send a signal. The same ``signal_id`` again, to the same record and by the same name, is the same signal."""
         text = PLAIN.encode(value, f"the value of signal {signal!r}")
         sent = Send(signal_id or new_id("s_"), record_id, signal, text, self.who if by is None else by)
         verdict = await self._send(sent)

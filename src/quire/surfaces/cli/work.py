@@ -29,7 +29,7 @@ from quire.surfaces.client import Client
 @click.argument("name")
 @click.argument("fields", nargs=-1, metavar="[K=V]...")
 @click.option("--value", metavar="JSON|@FILE|-", help="The value as JSON, instead of fields.")
-@click.option("--signal-id", metavar="ID", help="The same id again is the same signal.")
+@click.option("--signal-id", metavar="ID", help="The same id again is the same signal to this record.")
 def signal(
     session: Session, record_id: str, name: str, fields: Sequence[str], value: str | None, signal_id: str | None
 ) -> None:

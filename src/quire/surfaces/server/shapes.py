@@ -43,7 +43,7 @@ class StartManyIn(In):
 
 class SignalIn(In):
     value: Any = None
-    signal_id: Name | None = Field(None, description="The same id again is the same signal.")
+    signal_id: Name | None = Field(None, description="The same id again is the same signal to this record.")
 
 
 class AnswerIn(In):

@@ -121,6 +121,16 @@ class Races(Suite):
 
             assert (await the(ledger, f"r{n}")).status is Status.PENDING
 
+    async def test_one_id_to_two_records_at_once_reaches_both(self, ledger: Ledger, twin: Ledger) -> None:
+        for n in range(10):
+            sends = [Send(f"event{n}", f"{name}{n}", "paid", "1") for name in ("a", "b")]
+            for sent in sends:
+                await wait_for(ledger, await run(ledger, sent.record_id))
+
+            await asyncio.gather(ledger.send(sends[:1]), twin.send(sends[1:]))
+
+            assert [(await the(ledger, sent.record_id)).status for sent in sends] == [Status.PENDING] * 2
+
     async def test_children_that_end_at_once_wake_their_parent_once(self, ledger: Ledger, twin: Ledger) -> None:
         """5a."""
         await map_over(ledger, await run(ledger), 8)

@@ -67,6 +67,24 @@ class Signals(Suite):
         assert len(await ledger.signals("r")) == 1
         assert (await log(ledger)).count("signalled") == 1
 
+    async def test_an_id_counts_for_each_record_and_name_apart(self, ledger: Ledger) -> None:
+        """One event of the world outside may concern several records: none of them misses it, nor hears it twice."""
+        for record_id in ("a", "b"):
+            await wait_for(ledger, await run(ledger, record_id))
+        sends = [Send("event", record_id, name, "1") for record_id in ("a", "b") for name in ("paid", "told")]
+
+        first = await ledger.send(sends[:3])  # also within one batch
+        first += await ledger.send(sends[3:])
+        again = [*await ledger.send(sends[:1]), *await ledger.send(sends[1:])]
+
+        assert [applied(verdict).status for verdict in first] == [Status.PENDING] * 4
+        assert [isinstance(verdict, Applied) and verdict.again for verdict in (*first, *again)] == [False] * 4 + [
+            True
+        ] * 4
+        for record_id in ("a", "b"):
+            signals = await ledger.signals(record_id)
+            assert [(signal.name, signal.taken_by is None) for signal in signals] == [("paid", False), ("told", True)]
+
     async def test_a_signal_sent_again_after_the_record_has_ended_answers_as_it_did_first(self, ledger: Ledger) -> None:
         row = await run(ledger)
         await self.send(ledger, "s1")

@@ -7,7 +7,7 @@ import pytest
 from quire.machine import adoption, transition
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, dump_waits, load_waits
-from tests.machine.test_transition import DOUBT, LATER, NOW, SIGNAL, C, N, P, R, W, a_record
+from tests.machine.test_transition import DOUBT, LATER, NOW, QUESTION, SIGNAL, C, N, P, R, W, a_record
 
 
 def adopted(record: Record, *keys: tuple[str, str]) -> Record:
@@ -46,6 +46,17 @@ def test_what_it_asked_before_it_asks_again() -> None:
     after = answered(adopted(before))
 
     assert (after.status, after.question, load_waits(after.waits)) == (N, "ok?", (question,))
+
+
+def test_what_was_edited_meanwhile_is_not_asked_as_it_was() -> None:
+    asks = adopted(a_record(N, waits=dump_waits([QUESTION, SIGNAL])))
+
+    edited = transition.edit(asks, LATER, "ann", '"new"').image
+    after = answered(edited)
+
+    assert (edited.status, edited.question) == (N, asks.question)
+    assert (after.status, after.due_at, after.question) == (P, LATER, None)
+    assert load_waits(after.waits) == (SIGNAL,)
 
 
 def test_a_copy_of_a_copy_asks_once_and_knows_where_the_first_stood() -> None:

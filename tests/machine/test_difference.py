@@ -93,6 +93,7 @@ async def test_the_log_tells_what_an_edit_and_an_answer_changed() -> None:
         await client.start("publish", {"keyword": "tea"}, id="a1")
         await client.work()
         await client.edit("a1", {"keyword": "tea", "draft": "Mine."})
+        await client.work()
         await client.answer("a1", "approve", edits={"draft": "Yours."})
         log = {event.kind: event for event in await client.events("a1")}
 

@@ -128,6 +128,12 @@ TABLE = [
         {P: P, R: None, W: W, N: N, D: None, E: E, C: C},
     ),
     Row(
+        "edit, of what a question shows",
+        "person",
+        lambda r: transition.edit(r._replace(waits=dump_waits([QUESTION])), LATER, "ann", '"new"'),
+        {N: P},
+    ),
+    Row(
         "revive",
         "person",
         lambda r: transition.revive(r, LATER, "ann", 7),
@@ -398,6 +404,27 @@ def test_an_answer_may_edit_the_data() -> None:
     image = transition.answered(a_record(N), LATER, "question", {}, '"edited"').image
 
     assert (image.data, image.entry, image.question) == ('"edited"', '{"n":1}', None)
+
+
+def test_what_is_edited_while_it_asks_is_asked_anew_and_the_step_still_knows_the_votes() -> None:
+    record = a_record(N, waits=dump_waits([SIGNAL, QUESTION]), due_at=LATER)
+
+    image = transition.edit(record, NOW, "ann", '"new"').image
+
+    assert (image.status, image.due_at, image.question) == (P, NOW, None)
+    assert load_waits(image.waits) == (SIGNAL, QUESTION)
+
+
+def test_an_edit_leaves_doubts_as_they_are_and_takes_the_question_beside_them_back() -> None:
+    doubtful = a_record(N, waits=dump_waits([DOUBT]), question="Did 'post' happen?")
+    alone = transition.edit(doubtful, LATER, "ann", '"new"').image
+    undoing = transition.edit(doubtful._replace(step=UNDO), LATER, "ann", '"new"').image
+    beside = transition.edit(a_record(N, waits=dump_waits([QUESTION, SIGNAL, DOUBT])), NOW, "ann", '"new"').image
+
+    for image in (alone, undoing):
+        assert (image.status, image.waits, image.question) == (N, doubtful.waits, doubtful.question)
+    assert (beside.status, beside.due_at, beside.question) == (N, LATER, "Did 'post' happen?")
+    assert load_waits(beside.waits) == (DOUBT, SIGNAL)
 
 
 def test_a_vote_is_written_down_and_moves_nothing() -> None:

@@ -47,6 +47,20 @@ async def test_an_approval_of_something_that_has_changed_is_refused_with_the_rea
         assert (await panel.client.get("a1")).status is Status.DONE
 
 
+async def test_a_word_beside_what_was_edited_meanwhile_is_refused_until_it_is_asked_anew(sheet: Sheet) -> None:
+    async with opened(sheet) as panel:
+        await asking(panel)
+        await panel.client.edit("a1", {"keyword": "tea", "draft": "Buy now!"}, by="bob")
+        sheet.type("a1", "command", "APPROVE")
+        await panel.look()
+        assert "APPROVE refused" in sheet.row("a1")["reply"]
+        await panel.client.work()
+        await panel.look()
+
+        assert sheet.row("a1")["status"] == "NEEDS_APPROVAL"
+        assert "Buy now!" in sheet.row("a1")["asks"]
+
+
 async def test_a_word_that_was_typed_while_the_question_changed_answers_neither(sheet: Sheet, clock: ToldClock) -> None:
     """The word lands between our read and our write: it was typed for the question that stood there before."""
     async with opened(sheet, clock=clock) as panel:

@@ -55,6 +55,17 @@ def stood(wait: Wait) -> Mapping[str, Any] | None:
     return found
 
 
+def to_ask_anew(wait: Wait, now: float) -> Wait:
+    """The question of an adopted record whose data are edited: what it asked before is not asked as it stood."""
+    before = dict(stood(wait) or {})
+    waits = load_waits(before["waits"])
+    left = [kept for kept in waits if kept.on is not On.QUESTION]
+    if len(left) == len(waits):
+        return wait
+    before |= {"status": Status.PENDING, "due_at": now, "question": None, "waits": dump_waits(left)}
+    return wait._replace(about={**(wait.about or {}), _STOOD: before})
+
+
 def asked(record: Record) -> Wait | None:
     """The question of adoption that this record still asks."""
     if record.status is not Status.NEEDS_APPROVAL:

@@ -10,6 +10,8 @@ from typing import Any
 from quire.clock import Span, seconds
 from quire.errors import DefinitionError, IllegalMove, InputError, did_you_mean
 from quire.model.codec import dump
+from quire.model.receipt import fingerprint
+from quire.model.record import Record
 from quire.model.wait import On, Wait
 
 EXPIRED = "expired"
@@ -78,6 +80,36 @@ def content_hash(about: Mapping[str, Any]) -> str:
     """What an approval is bound to: the question, what was shown, and what may be chosen and edited."""
     bound = {word: about.get(word) for word in ("text", "show", "choices", "edit", "asked_at")}
     return hashlib.sha256(dump(bound).encode()).hexdigest()
+
+
+def shown_print(show: object) -> str:
+    """What is shown, as an answer's receipt remembers it."""
+    return fingerprint(dump(show))
+
+
+def said(answer: Answer, record: Record) -> dict[str, Any]:
+    """What the receipt of an answer holds: the answer, and a print of the data over which the step asked."""
+    return {
+        "choice": answer.choice,
+        "by": answer.by,
+        "note": answer.note,
+        "edits": dict(answer.edits),
+        "ahead": answer.ahead,
+        "over": _entry_print(record),
+    }
+
+
+def edited_since(record: Record, said: Mapping[str, Any]) -> bool:
+    """Whether the data over which the step asks are other ones than those of this answer.
+
+    An answer of before prints were kept says nothing of it, and stands.
+    """
+    over = said.get("over")
+    return over is not None and over != _entry_print(record)
+
+
+def _entry_print(record: Record) -> str:
+    return fingerprint(record.data if record.entry is None else record.entry)
 
 
 def _next_moment(about: Mapping[str, Any]) -> float | None:

@@ -18,7 +18,8 @@ By the ledger: ``claim`` (PENDING, WAITING, NEEDS_APPROVAL → RUNNING), ``wake`
 ``lose`` (RUNNING → PENDING, or ERROR when the worker was lost too often), ``doubt`` (RUNNING → NEEDS_APPROVAL).
 
 By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (what rests, PENDING, ERROR), ``retry`` (ERROR,
-CANCELLED, what backs off), ``cancel`` (anything that has not ended), ``edit`` (anything but RUNNING and DONE),
+CANCELLED, what backs off), ``cancel`` (anything that has not ended), ``edit`` (anything but RUNNING and DONE; what asks
+a question is PENDING then and asks anew),
 ``adopt`` (anything that has not ended → NEEDS_APPROVAL; its answer puts it back where it stood, or cancels it).
 
 ``_moved`` is the only place that adds one to the version and writes the line, with what it changes of the data: no move
@@ -387,7 +388,27 @@ def edit(record: Record, now: float, by: str, data: str) -> Move:
     """A person changes the data of a record that nobody holds."""
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "edit", f"it is {record.status}")
-    return _moved(record, now, "edited", {"by": by}, {"data": data, "entry": None})
+    fields = {"data": data, "entry": None} | _to_ask_anew(record, now)
+    return _moved(record, now, "edited", {"by": by}, fields)
+
+
+def _to_ask_anew(record: Record, now: float) -> dict[str, Any]:
+    """What was asked showed the data as they were: the step asks anew, and keeps the votes if it shows the same.
+
+    Doubts ask of what happened, and adoption of where it goes on: no edit changes these.
+    """
+    if record.status is not Status.NEEDS_APPROVAL:
+        return {}
+    waits = load_waits(record.waits)
+    if (asked := adoption.asked(record)) is not None:
+        return {"waits": dump_waits(adoption.to_ask_anew(wait, now) if wait == asked else wait for wait in waits)}
+    if all(wait.on is not On.QUESTION for wait in waits):
+        return {}
+    doubts = [wait for wait in waits if wait.on is On.DOUBT]
+    if doubts:  # they come first; then the step starts from its top and asks
+        left = [*doubts, *(wait for wait in waits if wait.on not in (On.DOUBT, On.QUESTION))]
+        return _asking(left) | {"due_at": earliest(left)}
+    return {"status": Status.PENDING, "due_at": now, "question": None}
 
 
 def revive(record: Record, now: float, by: str, epoch: int) -> Move:

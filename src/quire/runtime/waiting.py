@@ -64,10 +64,16 @@ async def _came(hold: Hold, signal: str, until: float) -> bool:
 async def ask(hold: Hold, key: str, text: str, options: dict[str, Any]) -> Answer:
     hold.check()
     known = hold.known.get(key)
-    if known is not None:
-        return _answered(hold, parse(known.value))
+    if known is not None and not approval.edited_since(hold.record, value := parse(known.value)):
+        return _answered(hold, value)
     now = hold.host.now()
     shown = parse(PLAIN.encode(options["show"], f"what is shown with the question {text!r}"))
+    print_ = approval.shown_print(shown)
+    if known is not None and known.args_hash != print_:  # it was answered for something else: that stays in the log
+        key = key_of(key, print_)
+        known = hold.known.get(key)
+    if known is not None:
+        return _answered(hold, parse(known.value))
     asked = approval.question(key=key, text=text, now=now, **{**options, "show": shown})
     remembered = hold.remembered.get(key)
     if remembered is not None and remembered.about is not None:
@@ -75,9 +81,9 @@ async def ask(hold: Hold, key: str, text: str, options: dict[str, Any]) -> Answe
         if approval.content_hash(about) == remembered.about.get("hash"):
             asked = remembered
     if approval.expired(asked, now):
-        value = {"choice": approval.EXPIRED, "by": "", "note": "", "edits": {}, "ahead": _ahead(asked)}
+        value = approval.said(Answer(approval.EXPIRED, ahead=_ahead(asked)), hold.record)
         hold.tell("expired", question=text)
-        hold.answer(hold.receipt(Kind.ASK, key, text, dump(value)))
+        hold.answer(hold.receipt(Kind.ASK, key, text, dump(value), args_hash=print_))
         return _answered(hold, value)
     asked, told = approval.passed(asked, now)
     for kind in told:

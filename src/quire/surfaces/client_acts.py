@@ -77,17 +77,10 @@ class ClientActs(ClientLooks):
             if answer is None:
                 waits = [new if w.key == wait.key else w for w in load_waits(record.waits)]
                 return transition.voted(record, record.updated_at, waits, told), ()
-            value = {
-                "choice": answer.choice,
-                "by": answer.by,
-                "note": answer.note,
-                "edits": dict(answer.edits),
-                "ahead": answer.ahead,
-            }
             data = dump(parse(record.data) | dict(answer.edits)) if answer.edits else None
             if data is not None:
                 self._check_data(record, data, schema)
-            receipt = _answer_receipt(record, wait, Kind.ASK, dump(value), f"answer-{record.version}")
+            receipt = _answer_receipt(record, wait, dump(approval.said(answer, record)))
             return transition.answered(record, record.updated_at, wait.key, told, data), (receipt,)
 
         return await self._change(record_id, decide, change_id)
@@ -298,15 +291,17 @@ def _asked(record: Record, question: str) -> Wait:
     raise StaleVersion(f"{record.record_id!r} does not ask {question!r} any more; look at it again, then answer")
 
 
-def _answer_receipt(record: Record, wait: Wait, kind: Kind, value: str, nonce: str) -> Receipt:
+def _answer_receipt(record: Record, wait: Wait, value: str) -> Receipt:
+    about = wait.about or {}
     return Receipt(
         key=wait.key,
         record_id=record.record_id,
         step=record.step,
         visit=record.visit,
-        name=str((wait.about or {}).get("text", wait.name)),
-        kind=kind,
+        name=str(about.get("text", wait.name)),
+        kind=Kind.ASK,
         stage=Stage.DONE,
+        args_hash=approval.shown_print(about.get("show")),
         value=value,
-        nonce=nonce,
+        nonce=f"answer-{record.version}",
     )

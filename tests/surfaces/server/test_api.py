@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from starlette.routing import Route
@@ -98,6 +99,22 @@ async def test_an_answer_to_what_was_not_shown_is_refused() -> None:
 
         assert (refused.status_code, unknown.status_code) == (409, 400)
         assert "has changed" in refused.json()["message"]
+        assert (await client.get("a1")).status is Status.NEEDS_APPROVAL
+
+
+async def test_what_was_edited_meanwhile_is_not_approved_with_what_was_shown_before() -> None:
+    async with opened() as client, calling(client) as http:
+        await asking(client)
+        [wait] = (await http.get("/api/records/a1")).json()["record"]["waits"]
+        link = (await http.post("/api/records/a1/link", json={"person": "ann"})).json()["url"].partition("#")[2]
+        await http.put("/api/records/a1/data", json={"data": {"keyword": "tea", "draft": "Buy now!"}})
+        old = {"choice": "approve", "seen": wait["hash"]}
+        at_once = await http.post("/api/records/a1/answer", json=old)
+        await client.work()
+        later = await http.post("/api/records/a1/answer", json=old)
+        by_link = await http.post("/api/link/answer", json={"link": unquote(link), "choice": "approve"})
+
+        assert [answer.status_code for answer in (at_once, later, by_link)] == [409, 409, 410]
         assert (await client.get("a1")).status is Status.NEEDS_APPROVAL
 
 
@@ -303,6 +320,7 @@ async def test_a_record_tells_what_its_data_were_when_and_by_whom() -> None:
         for draft in ("Mine.", long):
             edit = {"data": {"keyword": "tea", "draft": draft}}
             assert (await http.put("/api/records/a1/data", json=edit)).status_code == 200
+        await client.work()  # it asks anew
         await http.post("/api/records/a1/answer", json={"choice": "approve", "edits": {"draft": "Yours."}})
         shown = (await http.get("/api/records/a1")).json()
         document = (await http.get("/api/openapi.json")).json()
@@ -310,7 +328,7 @@ async def test_a_record_tells_what_its_data_were_when_and_by_whom() -> None:
         done = (await http.get("/api/records/a1")).json()
 
     assert [(one["version"], one["kind"], one["by"]) for one in shown["versions"]] == [
-        (7, "answered", "tester"),
+        (9, "answered", "tester"),
         (6, "edited", "tester"),
         (5, "edited", "tester"),
         (3, "moved", ""),  # by its step
@@ -323,10 +341,10 @@ async def test_a_record_tells_what_its_data_were_when_and_by_whom() -> None:
     assert (third["changes"], third["changed"]) == ({"draft": ["About tea.", "Yours."]}, [])
     assert (first["changes"], first["changed"]) == ({"draft": ["", "Yours."]}, [])
     at = {event["version"]: event["at"] for event in shown["events"]}
-    assert [one["at"] for one in shown["versions"]] == [at[7], at[6], at[5], at[3], at[1]]
+    assert [one["at"] for one in shown["versions"]] == [at[9], at[6], at[5], at[3], at[1]]
     assert shown["versions_end"] == ""
     assert set(document["components"]["schemas"]["VersionOut"]["required"]) == set(now)
-    assert [one["version"] for one in done["versions"]] == [7, 6, 5, 3, 1]  # its last step wrote nothing
+    assert [one["version"] for one in done["versions"]] == [9, 6, 5, 3, 1]  # its last step wrote nothing
     assert done["versions_end"] == ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import random
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from quire import Cron, Inbox, Run, workflow
 from quire.errors import QuireError
@@ -20,6 +22,7 @@ from quire.model.codec import parse
 from quire.model.record import Record
 from quire.surfaces.client import Client
 from quire.surfaces.panel import Panel
+from quire.surfaces.panel import inbox as pure
 from quire.testing import ToldClock
 from tests.panel.conftest import Lead, Sheet, opened
 
@@ -144,6 +147,89 @@ async def test_the_answers_of_a_form_start_at_once_and_formulas_give_their_value
         [record] = await records(panel)
         assert parse(record.data) == {"company": "Acme", "employees": 5, "score": 9}
         assert sheet.rows("Leads")[0]["record_status"] == "DONE" and sheet.rows("Leads")[0]["Company"] == "Acme"
+
+
+async def test_the_same_answer_of_a_form_is_another_one_and_a_pasted_one_the_same(sheet: Sheet) -> None:
+    def answer(when: str) -> None:
+        sheet.person("edit", "Leads", range="A2:C2", values=[[when, "Acme", "5"]])
+
+    sheet.person("add_sheet", None, title="Leads")  # type: ignore[arg-type]
+    sheet.person("edit", "Leads", range="A1:C1", values=[["Timestamp", "company", "employees"]])
+    answer("1/2/2026 10:00:00")
+    async with opened(sheet) as panel:
+        await settled(panel)
+        for when, there in (("1/2/2026 10:00:00", 1), ("3/9/2026 17:00:00", 2)):
+            sheet.person("delete_rows", "Leads", at=2, count=1)
+            await settled(panel)
+            answer(when)
+            await settled(panel)
+            assert len(await records(panel)) == there
+
+
+async def test_a_forms_rows_of_before_their_time_counted_are_not_taken_for_edited(sheet: Sheet) -> None:
+    sheet.person("add_sheet", None, title="Leads")  # type: ignore[arg-type]
+    sheet.person("edit", "Leads", range="A1:B1", values=[["Timestamp", "company"]])
+    sheet.person("edit", "Leads", range="A2:B2", values=[["1/2/2026 10:00:00", "Acme"]])
+    async with opened(sheet) as panel:
+        await settled(panel)
+        place = pure.fingerprint({"company": "Acme"})
+        new = sheet.grid("quire_inbox")[1][4]
+        assert new != place
+        panel._inboxes.forget()
+        sheet.person("edit", "quire_inbox", cell="E2", text=place)
+        await settled(panel)
+
+        assert sheet.rows("Leads")[0]["record_why"] == ""
+        assert sheet.grid("quire_inbox")[1][4] == new
+
+
+class Visit(BaseModel):
+    timestamp: dt.datetime
+    name: str
+    due: dt.date | None = None
+    at: dt.time | None = None
+    note: str = ""
+
+
+async def test_dates_and_times_are_those_of_the_book_and_texts_are_as_they_look(sheet: Sheet) -> None:
+    @workflow(name="visit", on=[Inbox("Visits")])
+    async def visit(run: Run[Visit]) -> None: ...
+
+    change = {"properties": {"timeZone": "America/New_York"}, "fields": "timeZone"}
+    sheet(
+        "POST", f"/v4/spreadsheets/{sheet.book_id}:batchUpdate", {"requests": [{"updateSpreadsheetProperties": change}]}
+    )
+    sheet.person("add_sheet", None, title="Visits")  # type: ignore[arg-type]
+    sheet.person("edit", "Visits", range="A1:E1", values=[["Timestamp", "name", "due", "at", "note"]])
+    rows = [
+        ["3/9/2026 17:00:00", "Ann", "", "", "12/24/2026"],
+        ["1/9/2026 8:30:15", "Bob", "12/24/2026", "12:30", "50%"],
+        ["1/9/2026 8:30:15", "3/4/2026", "12/24/2026 9:00", "", "=1/4"],
+    ]
+    sheet.person("edit", "Visits", range="A2:E4", values=rows)
+    async with Client("memory:", workflows=[visit]) as client, Panel(client, sheet.url) as panel:
+        await panel.look()
+        await panel.look()
+        ann, bob = sorted((parse(record.data) for record in await client.find()), key=lambda data: data["name"])
+
+        assert ann["timestamp"] == "2026-03-09T17:00:00-04:00" and ann["note"] == "12/24/2026"
+        assert bob["timestamp"] == "2026-01-09T08:30:15-05:00"
+        assert (bob["due"], bob["at"], bob["note"]) == ("2026-12-24", "12:30:00", "50%")
+        assert [row["record_status"] for row in sheet.rows("Visits")][2] == "REFUSED"  # a moment is no date
+
+
+async def test_an_id_that_somebody_types_as_a_value_is_theirs(sheet: Sheet) -> None:
+    async with opened(sheet) as panel:
+        await panel.look()
+        sheet.person("edit", "Leads", range="A2:D2", values=[["Acme", "5", "", "Acme"]])
+        await settled(panel)
+        add(sheet, 3, "Initech", "5")
+        await settled(panel)
+        add(sheet, 4, sheet.rows("Leads")[1]["record_id"], "7")
+        await settled(panel)
+
+        assert [row["record_status"] for row in sheet.rows("Leads")] == ["DONE", "DONE", "DONE"]
+        assert await companies(panel) == sorted(["Acme", "Initech", sheet.rows("Leads")[1]["record_id"]])
 
 
 async def test_with_a_schedule_rows_wait_for_its_moment(sheet: Sheet, clock: ToldClock) -> None:

@@ -47,6 +47,8 @@ class Book:
             raise InputError(f"the panel {url!r} has unknown settings {sorted(unknown)}; known: {known}")
         self.url = url
         self.spreadsheet_id = parts.netloc
+        #: In which its dates and times are, as of the last look at its tabs.
+        self.time_zone = "Etc/GMT"
         self._transport: Transport | None = None
         self._sheets: Sheets | None = None
 
@@ -75,8 +77,9 @@ class Book:
 
     async def tabs(self) -> dict[int, Tab]:
         """The tabs by their ids."""
-        fields = "sheets.properties(sheetId,title,gridProperties(rowCount,columnCount))"
+        fields = "properties.timeZone,sheets.properties(sheetId,title,gridProperties(rowCount,columnCount))"
         found = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields=fields, lane=Lane.VIEW)
+        self.time_zone = found.get("properties", {}).get("timeZone", self.time_zone)
         tabs = {}
         for sheet in found.get("sheets", []):
             told = sheet["properties"]
@@ -93,6 +96,11 @@ class Book:
     async def values(self, sheet_id: int) -> Rows:
         """One tab with its formulas worked out."""
         [found] = await self._read([{"sheetId": sheet_id}], "UNFORMATTED_VALUE")
+        return found
+
+    async def look(self, sheet_id: int) -> Rows:
+        """One tab as it looks."""
+        [found] = await self._read([{"sheetId": sheet_id}], "FORMATTED_VALUE")
         return found
 
     async def shown(self, cells: Sequence[At]) -> dict[At, str]:

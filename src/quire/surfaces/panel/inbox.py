@@ -17,6 +17,7 @@ from quire.machine.source import Cron
 from quire.model.codec import dump
 from quire.surfaces.panel.cells import At, Request, fill, reference, refers, replace
 from quire.surfaces.panel.layout import INBOX, INBOX_STATE, WRITE_BACK
+from quire.surfaces.panel.values import typed, wants_text
 
 COPY = "a copy of another row: not started; clear the three cells to start it as a new one"
 NEW, INCOMPLETE, REFUSED, SCHEDULED = "NEW", "INCOMPLETE", "REFUSED", "SCHEDULED"
@@ -64,6 +65,8 @@ class Line(NamedTuple):
     #: Our cells of this row that are not as they should be, with their column's name.
     gaps: tuple[tuple[str, At, Any], ...] = ()
     copied: bool = False
+    #: The fingerprint of the input cells alone, under which hidden rows of before kept the answers of forms.
+    plain: str = ""
 
 
 class Sheet(NamedTuple):
@@ -139,15 +142,18 @@ def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Map
     strays: list[tuple[At, str, int]] = []
     places = {row.record_id: place for place, row in hidden.items() if row.tab == str(sheet_id)}
     misplaced: list[tuple[At, str]] = []
-    for number, typed in enumerate(grid):
-        cells = list(typed)
+    standing = _standing(grid, ours.get("record_id"), hidden, title)
+    timestamp = 0 if is_form(header) and 0 not in taken and 0 not in inputs.values() else None
+    for number, row in enumerate(grid):
+        cells = list(row)
         for column in inputs.values() if number else ():
             text = cells[column] if column < len(cells) else ""
             shown = refers(text)
-            if (shown is not None and shown.title == title) or (isinstance(text, str) and text in places):
+            lost = isinstance(text, str) and text in places and text not in standing
+            if lost or (shown is not None and shown.title == title):
                 misplaced.append((At(sheet_id, number, column), text))
                 cells[column] = ""
-        line = _line(inbox, sheet_id, number, cells, inputs, ours, hidden, places, title) if number else None
+        line = _line(inbox, sheet_id, number, cells, inputs, ours, hidden, places, title, timestamp) if number else None
         if line is not None:
             found.setdefault(f"new {number}" if line.place is None else line.place, []).append(line)
         elif number:
@@ -155,12 +161,39 @@ def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Map
     lines, copies = [], []
     for place, same in found.items():
         if isinstance(place, int):
-            same.sort(key=lambda line: (line.fingerprint != hidden[place].fingerprint, line.copied, line.row))
+            same.sort(key=lambda line: (not unedited(line, hidden[place]), line.copied, line.row))
         lines.append(same[0])
         copies += same[1:]
     missing = tuple(name for name in (*INBOX, *inbox.write_back) if name not in ours)
     lines.sort(key=lambda line: line.row)
     return Sheet(sheet_id, header, inputs, ours, tuple(lines), tuple(copies), missing, tuple(strays), tuple(misplaced))
+
+
+def is_form(header: Sequence[str]) -> bool:
+    """Whether a form fills the tab: it says in its first column when each answer came."""
+    return bool(header) and normal(header[0]) in ("timestamp", "zeitstempel")
+
+
+def unedited(line: Line, row: Hidden) -> bool:
+    """Whether the row still says what it said when its hidden row was written."""
+    return row.fingerprint in (line.fingerprint, line.plain)
+
+
+def _standing(
+    grid: Sequence[Sequence[Any]], column: int | None, hidden: Mapping[int, Hidden], title: str
+) -> frozenset[str]:
+    """The ids that stand where they belong: the same text elsewhere was typed by somebody who means it."""
+    if column is None:
+        return frozenset()
+    found = set()
+    for cells in grid[1:]:
+        text = cells[column] if column < len(cells) else ""
+        shown = refers(text)
+        if shown is not None and shown.title == title and shown.row in hidden:
+            found.add(hidden[shown.row].record_id)
+        else:
+            found.add(str(text))
+    return frozenset(found)
 
 
 def _strays(
@@ -200,6 +233,7 @@ def _line(
     hidden: Mapping[int, Hidden],
     places: Mapping[str, int],
     title: str,
+    timestamp: int | None,
 ) -> Line | None:
     def at(column: int) -> Any:
         return cells[column] if column < len(cells) else ""
@@ -225,7 +259,9 @@ def _line(
             if at(column) != wanted:
                 gaps.append((name, At(sheet_id, number, column), at(column)))
     copied = "record_status" in ours and at(ours["record_status"]) == COPY
-    return Line(number, given, fingerprint(given), place, id_text, tuple(gaps), copied)
+    plain = fingerprint(given)
+    told = plain if timestamp is None else fingerprint(given | {"": at(timestamp)})
+    return Line(number, given, told, place, id_text, tuple(gaps), copied, plain)
 
 
 def column_of(inbox: Inbox, name: str) -> int:
@@ -236,7 +272,10 @@ def column_of(inbox: Inbox, name: str) -> int:
 
 
 def fingerprint(given: Mapping[str, Any]) -> str:
-    """What was typed, in whatever order the columns stand; blank cells do not count."""
+    """What was typed, in whatever order the columns stand; blank cells do not count.
+
+    Of a form's answer also when it came: people give the same answer twice, and mean two.
+    """
     filled = {field: value for field, value in sorted(given.items()) if str(value).strip() != ""}
     return hashlib.sha256(dump(filled).encode()).hexdigest()[:24]
 
@@ -315,30 +354,21 @@ def lacking(inbox: Inbox, given: Mapping[str, Any]) -> list[str]:
     return [field for field in inbox.required if str(given.get(field, "")).strip() == ""]
 
 
-def data_of(inbox: Inbox, given: Mapping[str, Any]) -> dict[str, Any]:
+def must_be_shown(inbox: Inbox, given: Mapping[str, Any]) -> bool:
+    """Whether how the cells look is needed: a number, or what may become one, stands where text is wanted."""
+    properties = (inbox.schema or {}).get("properties", {})
+    return any(
+        wants_text(properties.get(field, {})) and (not isinstance(value, str) or value.startswith("="))
+        for field, value in given.items()
+    )
+
+
+def data_of(inbox: Inbox, given: Mapping[str, Any], shown: Mapping[str, Any], zone: str) -> dict[str, Any]:
     """The data that a row stands for: its filled cells, each as the type that its field wants if it can be one."""
     properties = (inbox.schema or {}).get("properties", {})
     data = {}
     for field, value in given.items():
         if isinstance(value, str) and value.strip() == "":
             continue
-        data[field] = _typed(value, properties.get(field, {}))
+        data[field] = typed(value, str(shown.get(field, value)), properties.get(field, {}), zone)
     return data
-
-
-def _typed(value: Any, wanted: Mapping[str, Any]) -> Any:
-    kinds = {wanted.get("type")} | {option.get("type") for option in wanted.get("anyOf", ())}
-    if isinstance(value, float) and value.is_integer() and ("integer" in kinds or "number" not in kinds):
-        value = int(value)
-    if isinstance(value, str):
-        text = value.strip()
-        if "string" in kinds:
-            return value
-        if kinds & {"integer", "number"} and re.fullmatch(r"[+-]?\d+(\.\d+)?", text):
-            return int(text) if "." not in text else float(text)
-        if "boolean" in kinds and text.casefold() in ("true", "false", "yes", "no"):
-            return text.casefold() in ("true", "yes")
-        return value
-    if kinds == {"string"} or (kinds <= {"string", "null", None} and "string" in kinds):
-        return str(value)
-    return value

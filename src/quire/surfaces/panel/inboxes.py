@@ -39,6 +39,13 @@ class Pass(NamedTuple):
     soon: bool
 
 
+class Given(NamedTuple):
+    """What was typed in a row, by field: the values, and how their cells look where that counts."""
+
+    values: dict[str, Any]
+    shown: dict[str, Any]
+
+
 class Inboxes:
     def __init__(self, client: Client, book: Book) -> None:
         self._client = client
@@ -123,7 +130,7 @@ class Inboxes:
             {line.fingerprint for line in fresh},
         )
         # A form's answer is whole when it comes; a row that is typed is whole when nobody types in it any more.
-        form = bool(sheet.header) and pure.normal(sheet.header[0]) in ("timestamp", "zeitstempel")
+        form = pure.is_form(sheet.header)
         requests: list[Request] = []
         taken: set[int] = set()
         for line in fresh[:MOST_ROWS]:
@@ -158,6 +165,7 @@ class Inboxes:
         begun = False
         ledger = self._client.ledger
         there = {record.record_id: record for record in await ledger.load([hidden[p].record_id for p in waiting])}
+        looks: list[list[Any]] = []
         values: list[list[Any]] | None = None
         for place, line in waiting.items():
             row = hidden[place]
@@ -165,11 +173,14 @@ class Inboxes:
             record = there.get(row.record_id)
             if record is None:
                 if values is None:
+                    # How the cells look first: what does not change from the look before to their values looked so.
+                    if any(pure.must_be_shown(inbox, each.given) for each in waiting.values()):
+                        looks = await self._book.look(sheet.sheet_id)
                     values = await self._book.values(sheet.sheet_id)
-                given = _given(sheet, values, row.record_id, line)
+                given = _given(inbox, sheet, values, looks, row.record_id, line)
                 if given is None:
                     self._tried.pop(place, None)
-                    continue  # it was moved between the two reads
+                    continue  # it was moved between the reads
                 status, why, record = await self._started(inbox, sheet.sheet_id, row, line, given)
                 if record is None:
                     wanted[place] = row._replace(status=status, why=cut(why), fingerprint=line.fingerprint)
@@ -183,8 +194,9 @@ class Inboxes:
         return begun
 
     async def _started(
-        self, inbox: Inbox, sheet_id: int, row: Hidden, line: Line, given: Mapping[str, Any]
+        self, inbox: Inbox, sheet_id: int, row: Hidden, line: Line, typed: Given
     ) -> tuple[str, str, Record | None]:
+        given = typed.values
         lacks = pure.lacking(inbox, given)
         if lacks:
             return INCOMPLETE, f"needed, but blank: {', '.join(lacks)}", None
@@ -197,7 +209,8 @@ class Inboxes:
             self._tried.pop(line.place or 0, None)
             return SCHEDULED, "it is started by the schedule of its workflow", None
         try:
-            record = await self._record(inbox, row.record_id, pure.data_of(inbox, given), now)
+            data = pure.data_of(inbox, given, typed.shown, self._book.time_zone)
+            record = await self._record(inbox, row.record_id, data, now)
             record = record._replace(dedupe_key=f"inbox|{sheet_id}|{row.record_id}")
             [verdict] = await self._client.start_records([record])
         except QuireError as error:
@@ -253,15 +266,29 @@ def _slug(name: str) -> str:
     return pure.normal(name).encode("ascii", "ignore").decode().strip("_") or "row"
 
 
-def _given(sheet: Sheet, values: Sequence[Sequence[Any]], record_id: str, line: Line) -> dict[str, Any] | None:
+def _given(
+    inbox: Inbox,
+    sheet: Sheet,
+    values: Sequence[Sequence[Any]],
+    looks: Sequence[Sequence[Any]],
+    record_id: str,
+    line: Line,
+) -> Given | None:
     """The values of the row beside which this id stands, if it still says what was read: its copies may not."""
     column = sheet.ours["record_id"]
-    for cells in values:
-        if column < len(cells) and cells[column] == record_id:
-            given = {field: cells[at] if at < len(cells) else "" for field, at in sheet.inputs.items()}
+    for number, cells in enumerate(values):
+        if _at(cells, column) == record_id:
+            given = {field: _at(cells, at) for field, at in sheet.inputs.items()}
             if all(_formula(line.given[field]) or value == line.given[field] for field, value in given.items()):
-                return given
+                look = looks[number] if number < len(looks) else ()
+                if _at(look, column) != record_id and pure.must_be_shown(inbox, line.given):
+                    return None
+                return Given(given, {field: _at(look, at) for field, at in sheet.inputs.items()} if look else {})
     return None
+
+
+def _at(cells: Sequence[Any], column: int) -> Any:
+    return cells[column] if column < len(cells) else ""
 
 
 def _formula(value: Any) -> bool:
@@ -269,9 +296,9 @@ def _formula(value: Any) -> bool:
 
 
 def _edited(row: Hidden, line: Line) -> Hidden:
-    if line.fingerprint != row.fingerprint:
+    if not pure.unedited(line, row):
         return row if row.why.endswith(_EDITED) else row._replace(why=cut(f"{row.why}; {_EDITED}".lstrip("; ")))
-    return row._replace(why=row.why.removesuffix(_EDITED).removesuffix("; "))
+    return row._replace(fingerprint=line.fingerprint, why=row.why.removesuffix(_EDITED).removesuffix("; "))
 
 
 def _told(inbox: Inbox, row: Hidden, record: Record) -> Hidden:

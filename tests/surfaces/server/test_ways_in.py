@@ -153,6 +153,23 @@ async def test_a_signed_call_becomes_a_record_once() -> None:
         assert (await client.get(first.json()["record_id"])).data == '{"sum":3}'
 
 
+@pytest.mark.parametrize("key_field", ["", "number"])
+async def test_a_call_that_started_nothing_may_come_again_and_two_at_once_start_one(key_field: str) -> None:
+    clock = ToldClock()
+    async with opened(clock=clock) as client, calling(client) as http:
+        caller = await hooked(http, clock, key_field=key_field)
+        await client.halt()
+        halted = await caller.call({"number": 7}, "nonce-0001")
+        await client.resume()
+        again = await caller.call({"number": 7}, "nonce-0001")
+        replayed = await caller.call({"number": 7}, "nonce-0001")
+        both = await asyncio.gather(*[caller.call({"number": 8}, "nonce-0002") for _ in range(2)])
+
+        assert [answer.status_code for answer in (halted, again, replayed)] == [423, 201, 409]
+        assert sorted(answer.status_code for answer in both) == [201, 409]
+        assert len(await client.find()) == 2
+
+
 async def test_events_with_a_key_of_their_own_are_one_record_however_often_they_come() -> None:
     clock = ToldClock()
     async with opened(clock=clock) as client, calling(client) as http:

@@ -63,6 +63,10 @@ class Nonces:
         self._seen[hook, nonce] = now
         return True
 
+    def forget(self, hook: str, nonce: str) -> None:
+        """The call came to nothing: it may come again."""
+        self._seen.pop((hook, nonce), None)
+
 
 async def keep_hook(client: Client, hook: Hook) -> None:
     await engine.definition(client.ledger, hook.workflow)

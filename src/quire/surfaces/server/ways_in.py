@@ -195,14 +195,19 @@ async def call_hook(
             otherwise, data = hooks.pushed(raw)
         else:
             hooks.check_hmac(setup, hook, x_quire_time, x_quire_nonce, x_quire_signature, raw, now)
-            nonces: hooks.Nonces = request.app.state.nonces
-            if not nonces.fresh(hook.name, x_quire_nonce, now, setup.limits.hook_seconds):
-                raise Refusal(409, "Replayed", "this nonce was used before")
             otherwise, data = x_quire_nonce, hooks.event_of(raw)
     except Refusal as refusal:
         raise _mistaken(request, refusal) from None
     id_ = hooks.record_id(hook, data, otherwise)
-    record, there = await hooks.started(client, hook, id_, data)
+    nonces: hooks.Nonces = request.app.state.nonces
+    if hook.kind == "hmac" and not nonces.fresh(hook.name, x_quire_nonce, now, setup.limits.hook_seconds):
+        raise _mistaken(request, Refusal(409, "Replayed", "this nonce was used before"))
+    try:
+        record, there = await hooks.started(client, hook, id_, data)
+    except BaseException:
+        # Nothing was started, as far as is known: the caller comes again with the same call, and the id keeps it one.
+        nonces.forget(hook.name, x_quire_nonce)
+        raise
     if there and hook.kind == "hmac" and not hook.key_field:
         raise _mistaken(request, Refusal(409, "Replayed", "this nonce was used before"))
     audit(request, "hook", record.record_id, by=f"hook {hook.name}", again=there)

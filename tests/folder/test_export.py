@@ -20,7 +20,7 @@ from quire.model.change import Query
 from quire.model.record import Record
 from quire.surfaces.client import Client
 from quire.surfaces.evidence import source_of
-from quire.surfaces.export import RECORD_COLUMNS, export
+from quire.surfaces.export import RECORD_COLUMNS, _cells, export
 from quire.surfaces.rotate import rotate
 from quire.surfaces.workbook import Workbook
 from quire.testing import ToldClock
@@ -48,6 +48,15 @@ async def test_a_table_has_the_seven_columns_first_and_computes_nothing(tmp_path
     assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "@", "+"))]
     assert (done.records, some.records) == (6, 5)
     assert json.loads(next(row for row in rows if row["record_id"] == "asks")["data"])["draft"] == "About x"
+
+
+async def test_the_parents_id_is_not_computed_either(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (client, _):
+        await client.start(steps, {}, id="=1+1")
+        await client.work()
+        [record] = await client.find()
+
+    assert dict(zip(RECORD_COLUMNS, _cells(record._replace(parent_id="=1+1")), strict=True))["parent_id"] == "'=1+1"
 
 
 async def test_a_workbook_opens_and_its_text_is_text(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from quire import Run, Workflow
 from quire.clock import SYSTEM
 from quire.errors import LeaseLost, LedgerUnavailable
+from quire.folder import table
 from quire.folder.base import FolderError, unfenced
 from quire.folder.disk import Disk
 from quire.folder.local import LocalFolder
@@ -235,6 +236,40 @@ async def test_ids_of_any_kind_have_files_that_lead_back_to_them(tmp_path: Path)
     assert {row["record_id"].removeprefix("'") for row in rows} == set(HOSTILE)
     assert all(f"Workflows/steps/state/{row['file']}" in files(tmp_path) for row in rows)
     assert found.ok, found.differences
+
+
+def _as_before(table: bytes) -> bytes:
+    """A table as it was written before texts that begin with an apostrophe got one of their own."""
+    return table.replace(b"''", b"'")
+
+
+async def test_ids_that_look_like_guarded_ones_have_lines_of_their_own(tmp_path: Path) -> None:
+    ids = ["=1", "'=1", "''=1", "'a", "a"]
+    async with opened(tmp_path) as (client, folder):
+        await client.start_many(steps, [{} for _ in ids], ids=ids)
+        await client.work()
+        await Projector(client.ledger, folder, client.clock).catch_up()
+        found = await verify(client, folder)
+
+    rows = list(csv.DictReader(io.StringIO(files(tmp_path)["Workflows/steps/state/state_table.csv"].decode())))
+    assert sorted(row["record_id"] for row in rows) == sorted(["'=1", "''=1", "'" * 3 + "=1", "''a", "a"])
+    assert found.ok, found.differences
+
+
+async def test_a_table_of_before_is_in_order_and_its_lines_give_way_to_new_ones(tmp_path: Path) -> None:
+    path = tmp_path / "folder/Workflows/steps/state/state_table.csv"
+    async with opened(tmp_path) as (client, folder):
+        await client.start_many(steps, [{}, {}, {}], ids=["'a", "'b", "=1"])
+        await client.work()
+        await Projector(client.ledger, folder, client.clock).catch_up()
+        path.write_bytes(_as_before(path.read_bytes()))
+        found = await verify(client, folder)
+        old = path.read_bytes()
+        rows = {row["record_id"]: list(row.values()) for row in table.rows_of(old)}
+        new = table.merged(old, {"'a": ["'" + rows["'a"][0], *rows["'a"][1:]]})
+
+    assert found.ok, found.differences
+    assert sorted(row["record_id"] for row in table.rows_of(new)) == ["''a", "'=1", "'b"]
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------

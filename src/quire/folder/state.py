@@ -6,6 +6,7 @@ The file begins with its rank: the record's version, and how many lines its log 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from quire.clock import iso
@@ -94,9 +95,9 @@ def state_file(record: Record) -> bytes:
     return laid_out(fields(record), {name: text or "null" for name, text in raw.items()})
 
 
-def row(record: Record, file: str, *, guarded: bool = True) -> list[str]:
-    """The record's line in the table, in the order of ``COLUMNS``; ``guarded`` against being computed."""
-    text = safe if guarded else str
+def row(record: Record, file: str, *, text: Callable[[str], str] | None = None) -> list[str]:
+    """The record's line in the table, in the order of ``COLUMNS``. ``text``: what guards it, ``safe`` if not told."""
+    text = text or safe
     return [
         text(record.record_id),
         record.status,
@@ -118,5 +119,13 @@ def row(record: Record, file: str, *, guarded: bool = True) -> list[str]:
 
 
 def safe(text: str) -> str:
-    """Text that a spreadsheet shows and does not compute: what looks like a formula gets an apostrophe before it."""
+    """Text that a spreadsheet shows and does not compute: what looks like a formula gets an apostrophe before it.
+
+    So does what begins with one: no two texts become the same.
+    """
+    return "'" + text if text.startswith((*_FORMULA, "'")) else text
+
+
+def safe_before(text: str) -> str:
+    """The same as tables were written before: what began with an apostrophe was left as it was."""
     return "'" + text if text.startswith(_FORMULA) else text

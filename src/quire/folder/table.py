@@ -22,7 +22,7 @@ def line(cells: Sequence[str]) -> bytes:
 
 def key(cells: Sequence[str]) -> bytes:
     """What a record's line begins with, and no other's."""
-    return _key(line(cells))
+    return _key(line([*cells, ""]))
 
 
 def merged(old: bytes, rows: Mapping[str, Sequence[str]]) -> bytes:
@@ -30,7 +30,11 @@ def merged(old: bytes, rows: Mapping[str, Sequence[str]]) -> bytes:
     lines = {_key(text): text for text in old.removeprefix(HEADER).splitlines(keepends=True)}
     for cells in rows.values():
         text = line(cells)
-        lines[_key(text)] = text
+        if (written := _key(text)) not in lines and cells[0].startswith("''"):
+            before = key([cells[0][1:]])  # as it was written before apostrophes got one of their own
+            if before in lines and _file(lines[before]) == _file(text):
+                del lines[before]
+        lines[written] = text
     return HEADER + b"".join(lines.values())
 
 
@@ -46,6 +50,11 @@ def _key(text: bytes) -> bytes:
     while (place := text.index(b'"', place)) >= 0 and text[place + 1 : place + 2] == b'"':
         place += 2
     return text[: place + 1]
+
+
+def _file(text: bytes) -> bytes:
+    """What follows the last comma, of the last cell: the name of the record's file, or its end."""
+    return text.rpartition(b",")[2]
 
 
 def rows_of(content: bytes) -> list[dict[str, str]]:

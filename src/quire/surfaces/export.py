@@ -89,8 +89,8 @@ async def _records(ledger: Ledger, query: Query) -> AsyncIterator[Record]:
 
 def _cells(record: Record) -> list[Any]:
     file = Layout(record.workflow, Names()).state(record.record_id)
-    more = [record.workflow, record.priority, record.parent_id or "", safe(record.data), safe(record.result or "")]
-    return [*row(record, file)[:-1], *more]
+    more = [safe(record.parent_id or ""), safe(record.data), safe(record.result or "")]
+    return [*row(record, file)[:-1], record.workflow, record.priority, *more]
 
 
 def _opened(path: Path) -> TextIO:
@@ -140,7 +140,7 @@ async def _workbook(path: Path, ledger: Ledger, query: Query, folder: Folder | N
 
 async def _table_rows(records: AsyncIterator[Record]) -> AsyncIterator[list[Any]]:
     async for record in records:
-        cells = row(record, "", guarded=False)[:-1]  # text stays text in a workbook
+        cells = row(record, "", text=str)[:-1]  # text stays text in a workbook
         yield [*cells, record.workflow, record.priority, record.parent_id, record.data, record.result]
 
 

@@ -402,14 +402,21 @@ class _Verification:
             if record.record_id in self.late_rows:
                 continue
             file = layout.state(record.record_id).rpartition("/")[2]
-            right = table.rows_of(table.table([state.row(record, file)]))[0]
+            written = [state.row(record, file), state.row(record, file, text=state.safe_before)]
+            right, before = table.rows_of(table.table(written))
             shown = rows.get(right["record_id"])
+            if (
+                shown is None
+                and (older := rows.get(before["record_id"])) is not None
+                and older["file"] == before["file"]
+            ):
+                shown = older
             if shown is None:
                 self.differs("table", layout.table, f"{record.record_id!r} is missing in it")
-            elif shown != right and not _swept_later(shown, right):
+            elif not any(shown == each or _swept_later(shown, each) for each in (right, before)):
                 what = f"{record.record_id!r} differs: {_first_difference(shown, right)}"
                 self.differs("table", layout.table, what)
-        known = {state.safe(record_id) for record_id in records}
+        known = {guarded(record_id) for record_id in records for guarded in (state.safe, state.safe_before)}
         for record_id in rows:
             if record_id not in known and not await self.ledger.load([record_id]):
                 self.differs("table", layout.table, f"it has a line for {record_id!r}, which is in no ledger")

@@ -62,6 +62,8 @@ class ClientActs(ClientLooks):
     ) -> Record:
         """Answer what a record asks. ``seen``: the hash of what was shown; an answer to anything else is refused."""
         person = self.who if by is None else by
+        if edits:
+            edits = parse(PLAIN.encode(dict(edits), f"what the answer edits of {record_id!r}"))
         schema = await self._schema_of(record_id) if edits else None
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:

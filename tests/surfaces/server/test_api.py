@@ -118,6 +118,17 @@ async def test_what_was_edited_meanwhile_is_not_approved_with_what_was_shown_bef
         assert (await client.get("a1")).status is Status.NEEDS_APPROVAL
 
 
+@pytest.mark.parametrize("edits", [r'{"draft":"\ud800"}', r'{"\udfff":1}', r'{"draft":{"a":["\udc00"]}}'])
+async def test_an_answer_whose_edits_are_no_text_is_refused(edits: str) -> None:
+    async with opened() as client, calling(client) as http:
+        await asking(client)
+        body = f'{{"choice":"approve","edits":{edits}}}'
+        answer = await http.post("/api/records/a1/answer", content=body, headers={"content-type": "application/json"})
+
+        assert answer.status_code == 400, answer.text
+        assert (await client.get("a1")).status is Status.NEEDS_APPROVAL
+
+
 async def test_errors_are_grouped_by_cause_and_a_group_is_retried() -> None:
     BROKEN.update({"tea", "coffee"})
     async with opened() as client, calling(client) as http:

@@ -152,6 +152,22 @@ async def test_too_many_listeners_are_refused() -> None:
         assert refused is not None and "streams are open" in str(refused)
 
 
+async def test_a_listener_hears_although_the_one_before_went_while_it_came() -> None:
+    async with opened() as client:
+        feed = Feed(client)
+        old = await feed.listen(None)
+        await anext(old)
+        new = await feed.listen(None)
+        await old.aclose()  # type: ignore[attr-defined]
+        for _ in range(4):
+            await anext(new)
+        await client.start("order", {}, id="x")
+
+        async with asyncio.timeout(5):
+            assert b"changes" in await anext(new)
+        await feed.close()
+
+
 def test_the_history_keeps_an_hour_in_even_steps() -> None:
     history = History()
     for second in range(5000):

@@ -165,16 +165,21 @@ class Feed:
         """Messages for one listener, from the line after ``last``; refused if too many listen."""
         if len(self._listeners) >= self.most:
             raise Refusal(503, "TooMany", f"{self.most} streams are open; close some", {"Retry-After": "5"})
+        await self._begin()
+        return self._messages(last)
+
+    async def _begin(self) -> None:
+        """Look at the ledger from now on, unless that is done already."""
         async with self._beginning:
-            if self._looking is None:
+            if self._looking is None and not self._closed:
                 self.seq = await self._end(self.seq)
                 self._looking = asyncio.ensure_future(self._look_for_ever())
-        return self._messages(last)
 
     async def _messages(self, last: int | None) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(BEHIND)
         self._listeners.add(queue)
         try:
+            await self._begin()  # the last of those before may have gone since this one was let in
             yield b"retry: 2000\n\n"
             yield await self._hello(last)
             yield message("standing", controls_json(await self.client.standing()))

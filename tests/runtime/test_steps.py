@@ -647,7 +647,7 @@ async def _paid(run: Run[dict[str, Any]]) -> int | None:
     return run.data["amount"] if answer else None
 
 
-async def _asks(trial: Trial, record_id: str) -> tuple[Any, str]:
+async def _asks(trial: Trial[Any, Any, Any], record_id: str) -> tuple[Any, str]:
     """What is shown, and its hash."""
     [wait] = (await trial.client.show(record_id)).waits
     assert wait.about is not None

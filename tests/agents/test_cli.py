@@ -43,6 +43,18 @@ def test_check_names_what_is_in_a_blueprint_and_what_is_wrong_with_one(tmp_path:
     assert str(wrong.exception).startswith("bad.yaml, line 2: agents: it is empty; there should be at least one")
 
 
+def test_a_mission_does_not_write_its_result_over_its_blueprint(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_bytes(MARS.read_bytes())
+
+    for target in (plan, tmp_path / "ledger.db"):
+        ran = typed(tmp_path, "run", str(plan), "--model", "scripted", "--out", str(target))
+        assert "would overwrite; name another file" in str(ran.exception)
+
+    assert plan.read_bytes() == MARS.read_bytes()
+    assert not (tmp_path / "ledger.db").exists()
+
+
 def test_the_schema_is_printed(tmp_path: Path) -> None:
     made = json.loads(typed(tmp_path, "schema").output)
 

@@ -209,6 +209,35 @@ def test_an_export_that_cannot_be(done: Project) -> None:
     assert not (done.path / "out.csv").exists()
 
 
+@pytest.mark.parametrize("name", ["ledger.db", "ledger.db-wal", "ledger.db-shm", "quire.toml", "flows.py"])
+def test_nothing_is_written_over_what_the_project_lives_on(done: Project, name: str) -> None:
+    before = {path.name: path.read_bytes() for path in done.path.iterdir() if path.is_file()}
+    (done.path / "sub").mkdir()
+    (done.path / "link.csv").symlink_to(name)
+    spellings = [name, str(done.path / name), f"sub/../{name}", "link.csv"]
+    if name in before:
+        (done.path / "other.csv").hardlink_to(done.path / name)
+        spellings.append("other.csv")
+
+    for target in spellings:
+        for words in (
+            ["export", target, "--format", "csv"],
+            ["export", target, "--format", "xlsx"],
+            ["graph", "publish", "--to", target],
+            ["mission", "report", "a", "--out", target],
+        ):
+            assert "would overwrite; name another file" in done.error(*words, code=2)
+
+    assert {name: (done.path / name).read_bytes() for name in before} == before
+    assert "no difference" in done.quire("verify").stdout
+
+
+def test_an_export_may_be_written_again(done: Project) -> None:
+    done.quire("export", "out.csv")
+    done.quire("export", "out.csv")
+    done.quire("graph", "publish", "--to", "out.csv")
+
+
 # -- promote -------------------------------------------------------------------------------------------------------
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from quire.errors import InputError, NotFound
 from quire.runtime import engine
 from quire.surfaces.cli.command import Session, named, verb
 from quire.surfaces.cli.completing import workflows as complete_workflows
+from quire.surfaces.cli.writing import check_target, write
 from quire.surfaces.client import Client
 
 
@@ -29,6 +28,9 @@ from quire.surfaces.client import Client
 def graph(session: Session, workflow: str, form: str, target: str | None, no_counts: bool) -> None:
     """Draw WORKFLOW, or all of them, with the records at each step."""
     from quire.machine import drawing
+
+    if target is not None:
+        check_target(session, target)
 
     async def work(client: Client) -> None:
         if workflow:
@@ -55,16 +57,9 @@ def graph(session: Session, workflow: str, form: str, target: str | None, no_cou
             return
         text = "\n".join(texts)
         if target is not None:
-            _write(Path(target), text)
+            write(target, text + "\n")
             session.out.say(f"wrote {target}")
         else:
             click.echo(text)
 
     session.with_client(work)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be written: {error}") from error

@@ -17,6 +17,7 @@ from quire.runtime import engine
 from quire.surfaces.cli.command import Exit, Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records
 from quire.surfaces.cli.spelling import statuses
+from quire.surfaces.cli.writing import check_target
 from quire.surfaces.client import Client
 from quire.surfaces.config import absolute_url, concealed, sqlite_path
 
@@ -138,9 +139,13 @@ def verify(session: Session, record_id: str, directory: str | None) -> int:
 def export(
     session: Session, target: str, workflow: str, status: tuple[Status, ...], form: str | None, directory: str | None
 ) -> None:
-    """Write records to FILE: a CSV, an Excel workbook, or an evidence pack that a stranger can check without Quire."""
+    """Write records to FILE: a CSV, an Excel workbook, or an evidence pack that a stranger can check without Quire.
+
+    It is never written over the ledger, quire.toml or a flow file.
+    """
     if not target:
         raise click.UsageError("name the file to write")
+    check_target(session, target)
 
     async def work(client: Client) -> None:
         try:

@@ -21,6 +21,7 @@ from quire.surfaces.cli.command import Exit, Session, record_argument, verb
 from quire.surfaces.cli.following import ending
 from quire.surfaces.cli.mission_look import report, show, spend, written
 from quire.surfaces.cli.mission_picture import Picture, side_by_side, why_of
+from quire.surfaces.cli.writing import check_target
 from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ def run(
     from quire.agents.flow import compiled
     from quire.surfaces.cli.run import projecting
 
+    if out is not None:
+        check_target(session, out, [path])
     blueprint = _blueprint(path, model, base_url)
     inputs = values.given(data, fields)
     blueprint.check_inputs(inputs)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quire.clock import iso
-from quire.errors import InputError, NotFound
+from quire.errors import NotFound
 from quire.surfaces.cli.command import Session, record_argument, verb
 from quire.surfaces.cli.mission_picture import last_of, pace_of, show_corrections, shown, why_of
 from quire.surfaces.cli.output import on_one_line
+from quire.surfaces.cli.writing import check_target, write
 from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
@@ -25,16 +25,9 @@ async def written(session: Session, client: Client, record_id: str, path: str) -
 
     story = await stories.read(client.ledger, record_id)
     assert story.report is not None
-    _write(path, markdown(story.report, record_id, story.corrections))
+    write(path, markdown(story.report, record_id, story.corrections))
     session.out.say(f"{record_id}: {story.report.status}; {story.spent.told()}; {pace_of(story)}")
     session.out.say(f"The result: {path}", bold=True, colour="green")
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path!r} cannot be written: {error}") from error
 
 
 @verb("show", example="quire mission show startup-roadmap_4kd0")
@@ -104,6 +97,8 @@ def _told(story: Story) -> dict[str, Any]:
 @click.option("--calls", is_flag=True, help="Every call of a model with its times, instead of the result.")
 def report(session: Session, record_id: str, out: str | None, calls: bool) -> None:
     """The result of a mission as Markdown; with --calls, when each call began and ended."""
+    if out is not None:
+        check_target(session, out)
 
     async def work(client: Client) -> None:
         from quire.agents import story as stories

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quire.model.record import Status
-from quire.runtime.process import NICENESS
+from quire.runtime.process import NICENESS, started
 from quire.surfaces.cli import begin
 from quire.testing.emulator import Emulator
 from tests.surfaces.cli.conftest import Project
@@ -219,6 +219,23 @@ def test_up_starts_again_when_a_flow_file_changes(steps: Project) -> None:
     process.send_signal(signal.SIGINT)
 
     assert finished(process)[0] == 130
+
+
+def test_what_starts_again_takes_its_child_along_when_it_is_ended(steps: Project) -> None:
+    process = steps.process("up", "--port", "0", "--reload")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.readline()
+    [child] = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(timeout=30)
+
+    left = started(child) is not None
+    if left:
+        os.kill(child, signal.SIGKILL)
+    finished(process)
+    assert (code, left) == (0, False)
 
 
 def test_following_logs_until_ctrl_c(steps: Project) -> None:

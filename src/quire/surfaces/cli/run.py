@@ -465,6 +465,10 @@ def _reloading(session: Session, files: Sequence[str]) -> int:
         nonlocal child
         from quire.clock import SYSTEM
 
+        me = asyncio.current_task()
+        assert me is not None
+        with suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not in the main thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
         while True:
             stamp = _stamp(files)
             child = _begun(words)
@@ -476,6 +480,8 @@ def _reloading(session: Session, files: Sequence[str]) -> int:
 
     try:
         session.run(watch())
+    except asyncio.CancelledError:
+        pass  # SIGTERM, with which platforms end a process: what it started ends with it
     finally:
         if child is not None:
             _stop(child)

@@ -171,6 +171,8 @@ class SqliteLedger(Ledger):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
+                with snapshot(db):
+                    self._examine(db)  # before anything is set: another's database stays as it is
                 db.execute("PRAGMA journal_mode = WAL")
                 break
             except sqlite3.OperationalError as error:  # another process is opening it at this very moment
@@ -178,25 +180,27 @@ class SqliteLedger(Ledger):
                     raise
                 time.sleep(0.01)  # noqa: TID251 - in the writing thread, before any clock is told
         with _transaction(db, self._gate):
-            (application,) = db.execute("PRAGMA application_id").fetchone()
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-            (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            if application != APPLICATION_ID and tables:
-                raise LedgerError(
-                    f"{str(self.path)!r} is a SQLite database, but not a Quire ledger; choose another file"
-                )
-            scripts = migrations("sqlite")
-            if version > len(scripts):
-                raise LedgerError(
-                    f"the ledger {str(self.path)!r} was made by a newer Quire (schema {version}, this one knows "
-                    f"{len(scripts)}); update Quire to open it"
-                )
-            for number, script in enumerate(scripts[version:], version + 1):
+            version = self._examine(db)
+            for number, script in enumerate(migrations("sqlite")[version:], version + 1):
                 for statement in _statements(script):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {number}")
-            if application != APPLICATION_ID:
+            if version == 0:
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    def _examine(self, db: sqlite3.Connection) -> int:
+        """The version of this ledger's schema; 0: the file is empty. Another's database is refused."""
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if application != APPLICATION_ID and (application or version or tables):
+            raise LedgerError(f"{str(self.path)!r} is a SQLite database, but not a Quire ledger; choose another file")
+        if version > (known := len(migrations("sqlite"))):
+            raise LedgerError(
+                f"the ledger {str(self.path)!r} was made by a newer Quire (schema {version}, this one knows "
+                f"{known}); update Quire to open it"
+            )
+        return int(version)
 
     async def close(self) -> None:
         self._work.set()

@@ -55,15 +55,19 @@ def test_a_file_that_is_no_ledger(empty: Project) -> None:
     assert "is not a ledger" in empty.error("list", code=2)
 
 
-def test_a_database_of_somebody_else(empty: Project) -> None:
+@pytest.mark.parametrize("theirs", ["CREATE TABLE theirs (x)", "PRAGMA application_id = 7", "PRAGMA user_version = 1"])
+def test_a_database_of_somebody_else_stays_as_it_is(empty: Project, theirs: str) -> None:
     db = sqlite3.connect(empty.path / "x.db")
-    db.execute("CREATE TABLE theirs (x)")
+    db.execute(theirs)
     db.commit()
     db.close()
     before = (empty.path / "x.db").read_bytes()
 
-    assert "not a Quire ledger" in empty.error("list", "--ledger", "x.db", code=2)
-    assert (empty.path / "x.db").read_bytes()[100:] == before[100:]
+    for words in (["list"], ["show", "a"], ["token", "create", "ann"]):
+        assert "not a Quire ledger" in empty.error(*words, "--ledger", "x.db", code=2)
+    assert "not a Quire ledger" in empty.quire("doctor", "--ledger", "x.db", code=3).stdout
+    assert (empty.path / "x.db").read_bytes() == before
+    assert [path.name for path in empty.path.iterdir()] == ["x.db"]
 
 
 def test_records_that_wait_without_a_worker(project: Project) -> None:

@@ -284,6 +284,21 @@ def sqlite_path(url: str) -> str | None:
     return url
 
 
+def ledger_there(url: str) -> bool:
+    """Whether there is a ledger to look at: a file that is empty is none yet. What cannot become one is refused.
+
+    Of a ledger that is no file only its opening tells.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        return True
+    file = Path(path)
+    if file.exists() and not file.is_file():
+        what = "a directory" if file.is_dir() else "no file"
+        raise InputError(f"{path!r} is {what}, and a ledger is a file; 'quire config' says who named it")
+    return file.is_file() and file.stat().st_size > 0
+
+
 def concealed(url: str) -> str:
     """The address without its password."""
     return re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:…@", url)

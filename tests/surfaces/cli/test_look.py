@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from quire.surfaces.cli.output import harmless, on_one_line
-from tests.surfaces.cli.conftest import Project
+from tests.surfaces.cli.conftest import FLOWS, Project
 
 
 @pytest.fixture
@@ -29,6 +29,28 @@ def test_nothing_there_yet(empty: Project) -> None:
     for words in (("list",), ("show", "a"), ("why", "a"), ("graph",), ("verify",), ("logs",), ("approve", "a")):
         assert "there is no ledger at" in empty.error(*words, code=4)
     assert not list(empty.path.iterdir())
+
+
+def test_an_empty_file_is_no_ledger_yet(empty: Project) -> None:
+    file = empty.write("empty.csv", "")
+    there = ("--ledger", "sqlite:///empty.csv")
+
+    assert "There is no ledger at" in empty.quire(*there).stdout
+    assert "is not there yet" in empty.quire("doctor", *there).stdout
+    for words in (("list",), ("show", "a"), ("verify",), ("retry", "a")):
+        assert "there is no ledger at" in empty.error(*words, *there, code=4)
+    assert "there is no ledger at" in empty.error("promote", "sqlite:///empty.csv", "sqlite:///new.db", code=4)
+
+    assert file.read_bytes() == b""
+    assert list(empty.path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(("ledger", "what"), [(".", "a directory"), ("", "a directory"), ("/dev/null", "no file")])
+def test_what_is_no_file_is_no_ledger(empty: Project, ledger: str, what: str) -> None:
+    for words in ((), ("list",), ("worker", "--until-idle"), ("token", "create", "ann")):
+        empty.write("flows.py", FLOWS)
+        assert f"is {what}, and a ledger is a file" in empty.error(*words, "--ledger", ledger, code=2)
+    assert f"is {what}, and a ledger is a file" in empty.quire("doctor", "--ledger", ledger, code=3).stdout
 
 
 def test_bare_quire_says_in_five_lines_how_it_stands(busy: Project) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -67,11 +66,11 @@ class Session:
         """A client of the configured ledger. Only with ``make`` is a ledger made that is not there yet."""
         from quire.errors import NotFound
         from quire.surfaces.client import Client
-        from quire.surfaces.config import sqlite_path
+        from quire.surfaces.config import ledger_there, sqlite_path
 
         config = self.config
-        path = sqlite_path(config.ledger)
-        if not make and path is not None and not Path(path).is_file():
+        if not ledger_there(config.ledger) and not make:
+            path = sqlite_path(config.ledger)
             raise NotFound(f"there is no ledger at {path!r} yet; 'quire up' makes it, 'quire config' says who named it")
         return Client(config.ledger, workflows=workflows, deps=deps, public_url=config.public_url, who=config.who)
 

@@ -25,7 +25,7 @@ from quire.runtime import process
 from quire.surfaces import relay, telling
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.client import Client
-from quire.surfaces.config import concealed, sqlite_path
+from quire.surfaces.config import concealed, ledger_there, sqlite_path
 from quire.surfaces.living import alive
 from quire.surfaces.why import STRANDED_SECONDS
 
@@ -222,8 +222,6 @@ _LATE = 60.0
 
 def _opened(session: Session) -> list[Finding]:
     path = sqlite_path(session.config.ledger)
-    if path is not None and not Path(path).is_file():
-        return [well("the ledger is not there yet; quire up makes it")]
     found: list[Finding] = []
 
     async def work(client: Client) -> None:
@@ -238,6 +236,8 @@ def _opened(session: Session) -> list[Finding]:
         await _work(client, found, shared=path is not None)
 
     try:
+        if not ledger_there(session.config.ledger):
+            return [well("the ledger is not there yet; quire up makes it")]
         session.with_client(work)
     except QuireError as error:
         found.append(ill(str(error)))

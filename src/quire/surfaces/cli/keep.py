@@ -19,7 +19,7 @@ from quire.surfaces.cli.completing import records
 from quire.surfaces.cli.spelling import statuses
 from quire.surfaces.cli.writing import check_target
 from quire.surfaces.client import Client
-from quire.surfaces.config import absolute_url, concealed, sqlite_path
+from quire.surfaces.config import absolute_url, concealed, ledger_there, sqlite_path
 
 if TYPE_CHECKING:
     from quire.folder.base import Folder
@@ -228,9 +228,8 @@ def promote(session: Session, source: str, target: str, wait: str, late: bool, a
         raise click.UsageError("--late or --abort, not both")
     one, other = (absolute_url(url, Path.cwd()) for url in (source, target))
     promoting.check_addresses(one, other)
-    path = sqlite_path(one)
-    if path is not None and not Path(path).is_file():
-        raise NotFound(f"there is no ledger at {path!r}")
+    if not ledger_there(one):
+        raise NotFound(f"there is no ledger at {sqlite_path(one)!r}")
 
     async def work() -> int:
         old, new = open_ledger(one), open_ledger(other)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from quire.model.record import ENDED, Status
@@ -18,14 +17,13 @@ from quire.surfaces.living import alive
 @verb("overview", example="quire")
 def overview(session: Session) -> int:
     """How the ledger stands, in five lines, and what to type next."""
-    from quire.surfaces.config import concealed, sqlite_path
+    from quire.surfaces.config import concealed, ledger_there, sqlite_path
 
-    path = sqlite_path(session.config.ledger)
-    if path is not None and not Path(path).is_file():
+    if not ledger_there(session.config.ledger):
         if session.json:
             session.out.emit({"ledger": session.config.ledger, "exists": False})
         else:
-            session.out.say(f"There is no ledger at {path} yet.")
+            session.out.say(f"There is no ledger at {sqlite_path(session.config.ledger)} yet.")
             begin = "quire up" if session.config.flows else "quire init"
             session.out.say(f"  next: {begin}          (quire demo shows it at work, quire --help lists all commands)")
         return Exit.OK

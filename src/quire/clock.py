@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import re
 import time
@@ -19,6 +20,9 @@ from typing import Protocol
 from quire.errors import InputError
 
 Span = str | timedelta | int | float
+
+#: A span is shorter than this: so the moment at which it ends can be written as a date, for centuries to come.
+LONGEST_SECONDS = 300 * 365.25 * 86400.0
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)")
@@ -69,20 +73,35 @@ def _parsed(text: str) -> float:
 
 
 def seconds(span: Span) -> float:
-    """A span in seconds: ``'1h30m'``, a timedelta, or a number of seconds."""
-    if isinstance(span, str):
-        return _parsed(span)
-    length = span.total_seconds() if isinstance(span, timedelta) else float(span)
-    if not 0 <= length < 1e10:
-        raise InputError(f"{span!r} is no span of time: it must be zero or more seconds")
+    """A span in seconds: ``'1h30m'``, a timedelta, or a number of seconds. It is shorter than ``LONGEST_SECONDS``."""
+    length = _length(span)
+    if not 0 <= length < LONGEST_SECONDS:
+        raise InputError(
+            f"{span!r:.80} is no span of time: it must be zero or more seconds, and shorter than 300 years"
+        )
     return length
 
 
+def _length(span: Span) -> float:
+    if isinstance(span, str):
+        return _parsed(span)
+    try:
+        return span.total_seconds() if isinstance(span, timedelta) else float(span)
+    except OverflowError:
+        return math.inf
+
+
 def iso(moment: float | None) -> str:
-    """The moment as people and files see it: ISO-8601 in UTC with milliseconds and a Z."""
+    """The moment as people and files see it: ISO-8601 in UTC with milliseconds and a Z.
+
+    One beyond the calendar, as a ledger may hold it, is shown as the calendar's end.
+    """
     if moment is None:
         return ""
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    try:
+        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    except (ValueError, OverflowError, OSError):
+        return "9999-12-31T23:59:59.999Z" if moment > 0 else "0001-01-01T00:00:00.000Z"
 
 
 def boot_id() -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.clock import SYSTEM, iso, new_id, new_record_id, seconds
+from quire.clock import LONGEST_SECONDS, SYSTEM, iso, new_id, new_record_id, seconds
 from quire.errors import InputError
 from quire.testing import ToldClock
 from quire.testing.clock import START
@@ -52,10 +52,34 @@ def test_an_empty_text_is_no_span(text: str) -> None:
         seconds(text)
 
 
-@pytest.mark.parametrize("span", [-1, float("nan"), float("inf"), timedelta(seconds=-1), 1e11])
+@pytest.mark.parametrize("span", [-1, float("nan"), float("inf"), timedelta(seconds=-1), 1e11, 10**400])
 def test_a_number_that_is_no_span_is_refused(span: Any) -> None:
     with pytest.raises(InputError, match="is no span of time: it must be zero or more seconds"):
         seconds(span)
+
+
+@pytest.mark.parametrize("span", ["3000000d", "99999999999d", "9" * 400 + "s", "100000d100000d", LONGEST_SECONDS])
+def test_a_span_that_ends_beyond_the_calendar_is_refused_with_the_bound(span: Any) -> None:
+    with pytest.raises(InputError, match="and shorter than 300 years"):
+        seconds(span)
+
+
+def test_the_longest_span_ends_on_a_day_that_can_be_written() -> None:
+    assert iso(START + seconds("109000d")) == "2324-06-08T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (1e18, "9999-12-31T23:59:59.999Z"),
+        (260_000_000_000.0, "9999-12-31T23:59:59.999Z"),
+        (float("inf"), "9999-12-31T23:59:59.999Z"),
+        (-1e18, "0001-01-01T00:00:00.000Z"),
+        (float("nan"), "0001-01-01T00:00:00.000Z"),
+    ],
+)
+def test_a_moment_beyond_the_calendar_is_shown_as_its_end(moment: float, text: str) -> None:
+    assert iso(moment) == text
 
 
 @given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))

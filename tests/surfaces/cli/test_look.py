@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from xml.etree import ElementTree
 
 import pytest
@@ -51,6 +53,24 @@ def test_what_is_no_file_is_no_ledger(empty: Project, ledger: str, what: str) ->
         empty.write("flows.py", FLOWS)
         assert f"is {what}, and a ledger is a file" in empty.error(*words, "--ledger", ledger, code=2)
     assert f"is {what}, and a ledger is a file" in empty.quire("doctor", "--ledger", ledger, code=3).stdout
+
+
+def test_a_ledger_that_holds_a_moment_beyond_the_calendar_is_shown(busy: Project) -> None:
+    busy.quire("start", "publish", "keyword=x", "--id", "late", "--after", "1d")
+    busy.quire("token", "create", "ann")
+    with closing(sqlite3.connect(busy.path / "ledger.db")) as db:
+        db.execute("UPDATE records SET due_at = 2.6e11 WHERE record_id = 'late'")
+        for name in ("until", "expires_at"):
+            db.execute(f"""UPDATE records SET waits = replace(waits, '"{name}":', '"{name}":999')""")
+        db.execute("UPDATE settings SET value = replace(value, '\"expires_at\":null', '\"expires_at\":9e15')")
+        db.commit()
+
+    assert "9999-12-31" in busy.quire("show", "late").stdout
+    assert "9999-12-31" in busy.quire("show", "b").stdout
+    for words in (["why", "late"], ["why", "b"], ["list"], ["list", "--stuck"], ["export", "o.csv"]):
+        busy.quire(*words)
+        busy.quire(*words, "--json")
+    assert "9999-12-31T23:59:59.999Z" in busy.quire("token", "list").stdout
 
 
 def test_bare_quire_says_in_five_lines_how_it_stands(busy: Project) -> None:

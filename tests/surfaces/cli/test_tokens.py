@@ -32,6 +32,13 @@ def test_a_token_is_made_listed_and_revoked_and_its_text_is_kept_nowhere(project
     assert "soon" in project.error("token", "create", "x", "--expires", "soon", code=2)
 
 
+def test_a_token_that_could_never_open_anything_or_never_be_shown_is_not_made(project: Project) -> None:
+    assert "opens nothing" in project.error("token", "create", "a", "--expires", "0s", code=2)
+    assert "shorter than 300 years" in project.error("token", "create", "a", "--expires", "99999999999d", code=2)
+
+    assert project.json("token", "list") == []
+
+
 def test_the_address_is_told_when_it_listens_and_a_taken_one_is_not(project: Project) -> None:
     process = project.process("serve", "--port", "0")
     assert process.stdout is not None and process.stderr is not None

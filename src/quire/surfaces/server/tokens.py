@@ -84,9 +84,12 @@ async def make_token(
     """Make a token. The text is told once and never again; the ledger keeps its hash."""
     if not name.strip() or len(name) > 200 or not name.isprintable():
         raise InputError("a token needs a name of 1 to 200 printable characters: whoever acts with it, for the log")
+    length = None if expires is None else seconds(expires)
+    if length == 0:
+        raise InputError("a token that expires at once opens nothing; give it a span like '90d', or none")
     now = await ledger.now()
     token_id, secret = new_id(length=10), secrets.token_urlsafe(32)
-    until = None if expires is None else now + seconds(expires)
+    until = None if length is None else now + length
     token = Token(token_id, name.strip(), Role(role), hashed(secret), now, by, until)
     if not await ledger.keep(Setting(TOKEN + token_id, dump(token._asdict()), 0)):
         raise InputError("the token's id is taken; try again")

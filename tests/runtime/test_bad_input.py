@@ -57,6 +57,26 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
         ),
     ),
     "a move of nothing": (lambda q: q.move("nobody", "FAILED"), "Record with ID nobody not found."),
+    "a priority that is no number": (
+        lambda q: q.start(table, {}, id="x", priority="high"),  # type: ignore[arg-type]
+        "a priority is a whole number, not 'high'",
+    ),
+    "a priority too high for a store": (
+        lambda q: q.start_many("table", [{}], ids=["x"], priority=10**23),
+        "a priority lies between -1,000,000 and 1,000,000",
+    ),
+    "another priority that is none": (
+        lambda q: q.prioritise("known", 1.5),  # type: ignore[arg-type]
+        "a priority is a whole number, not 1.5",
+    ),
+    "another priority too low": (
+        lambda q: q.prioritise("known", -1_000_001),
+        "a priority lies between -1,000,000 and 1,000,000",
+    ),
+    "a start beyond the calendar": (
+        lambda q: q.start(table, {}, id="x", after="3000000d"),
+        "'3000000d' is no span of time: it must be zero or more seconds, and shorter than 300 years",
+    ),
     "a NUL": (lambda q: q.start(table, {"x": "a\0b"}, id="x"), "it holds a NUL character"),
     "a lone surrogate": (lambda q: q.start(table, {"x": "\ud800"}, id="x"), "it holds a lone surrogate"),
     "not a number": (lambda q: q.start(table, {"x": float("nan")}, id="x"), "NaN and Infinity are not JSON"),

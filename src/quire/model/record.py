@@ -38,6 +38,8 @@ UNDO = "@undo"
 
 #: One point of priority is worth this much waiting: so priorities age, and nothing starves.
 PRIORITY_SECONDS = 60.0
+#: A priority lies between this and its negative: about two years of waiting.
+MOST_PRIORITY = 1_000_000
 
 
 class Record(NamedTuple):

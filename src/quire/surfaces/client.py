@@ -29,7 +29,7 @@ from quire.runtime.schedule import starting
 from quire.surfaces.client_acts import ClientActs
 from quire.surfaces.client_link import landed
 from quire.surfaces.handle import Handle
-from quire.surfaces.making import checked_id, new_of
+from quire.surfaces.making import checked_id, checked_priority, new_of
 
 if TYPE_CHECKING:
     from quire.runtime.worker import Worker as RunningWorker
@@ -113,6 +113,7 @@ class Client(ClientActs):
         priority: int,
     ) -> tuple[Workflow[D, R, Any] | None, list[Record]]:
         """Records before their first commit, all of them checked."""
+        checked_priority(priority)
         known = self.registry.get(workflow) if isinstance(workflow, str) else workflow
         # What is due at once is due at the moment of its commit, which only the ledger knows.
         now = 0.0 if after is None else await self.ledger.now()

@@ -24,6 +24,7 @@ from quire.runtime import engine
 from quire.runtime.definition import misfit
 from quire.surfaces.client_link import landed
 from quire.surfaces.client_looks import ClientLooks
+from quire.surfaces.making import checked_priority
 
 
 class ClientActs(ClientLooks):
@@ -224,6 +225,7 @@ class ClientActs(ClientLooks):
 
     async def prioritise(self, record_id: str, priority: int, *, by: str | None = None) -> Record:
         """Give a record another priority; it may be running."""
+        checked_priority(priority)
         record = await self.get(record_id)
         person = self.who if by is None else by
         change = Change(new_id(), record_id, record.version, None, priority=priority, by=person)

@@ -1,4 +1,4 @@
-"""Records before their first commit, made of what people give: id and data are checked here."""
+"""Records before their first commit, made of what people give: id, data and priority are checked here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from quire.errors import InputError
 from quire.machine.workflow import Workflow
 from quire.model.codec import PLAIN
-from quire.model.record import Record
+from quire.model.record import MOST_PRIORITY, Record
 from quire.runtime.schedule import first_record
 
 _NO_TEXT = re.compile("[\x00-\x1f\ud800-\udfff]")
@@ -21,6 +21,15 @@ def checked_id(record_id: str) -> str:
     if _NO_TEXT.search(record_id):
         raise InputError(f"{record_id!r} is no record id: it holds a control character")
     return record_id
+
+
+def checked_priority(priority: object) -> int:
+    """The priority, if every store takes it."""
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        raise InputError(f"a priority is a whole number, not {priority!r:.80}")
+    if not -MOST_PRIORITY <= priority <= MOST_PRIORITY:
+        raise InputError(f"a priority lies between -{MOST_PRIORITY:,} and {MOST_PRIORITY:,}")
+    return priority
 
 
 def new_of(

@@ -133,6 +133,17 @@ def test_a_start_later_and_with_a_priority(project: Project) -> None:
     assert "no span of time" in project.error("start", "publish", "keyword=x", "--after", "soon", code=2)
 
 
+def test_numbers_that_no_store_takes_are_refused(project: Project) -> None:
+    much = "9" * 23
+    start = ("start", "publish", "keyword=x")
+
+    assert "is not in the range" in project.error(*start, "--priority", much, code=2)
+    assert "is not in the range" in project.error(*start, "--priority", "-1000001", code=2)
+    assert "shorter than 300 years" in project.error(*start, "--after", "3000000d", code=2)
+    assert "is not in the range" in project.error("logs", "-n", much, code=2)
+    assert project.json("list") == []
+
+
 # -- following -----------------------------------------------------------------------------------------------------
 
 

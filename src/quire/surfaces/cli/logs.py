@@ -42,7 +42,9 @@ async def last_seq(client: Client) -> int:
 )
 @click.argument("record_id", required=False, default="", metavar="[ID]", callback=named, shell_complete=records)
 @click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C.")
-@click.option("--lines", "-n", type=click.IntRange(0), default=50, show_default=True, help="The last so many.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(0, 1_000_000), default=50, show_default=True, help="The last so many."
+)
 @click.option("--kind", default="", metavar="WORD", help="Only lines of this kind, like failed or answered.")
 def logs(session: Session, record_id: str, follow: bool, lines: int, kind: str) -> None:
     """Read the log of record ID, or of the whole ledger."""

@@ -12,7 +12,7 @@ import click
 from quire.clock import SYSTEM, new_record_id, seconds
 from quire.errors import Halted, InputError, Moved
 from quire.model.change import Applied, Refused
-from quire.model.record import Record
+from quire.model.record import MOST_PRIORITY, Record
 from quire.runtime import engine
 from quire.runtime.definition import Mould
 from quire.surfaces import telling
@@ -42,7 +42,13 @@ _SHOWN = 20
     "--id", "record_id", metavar="ID", help="The record's id; the same id with the same data starts nothing new."
 )
 @click.option("--after", metavar="SPAN", help="Not before this span has passed, like 90s, 5m, 3d.")
-@click.option("--priority", type=int, default=0, show_default=True, help="A point is worth a minute of waiting.")
+@click.option(
+    "--priority",
+    type=click.IntRange(-MOST_PRIORITY, MOST_PRIORITY),
+    default=0,
+    show_default=True,
+    help="A point is worth a minute of waiting.",
+)
 @click.option("--follow", is_flag=True, help="Wait until it ends, or waits for a person.")
 @click.option("--from", "source", metavar="FILE|-", help="Start one record for each line of a CSV or JSONL file.")
 @click.option(

@@ -6,12 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from quire.model.record import MOST_PRIORITY
 from quire.surfaces.server.tokens import Role
 
 Text = Annotated[str, StringConstraints(max_length=10_000)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 SpanIn = Annotated[str, StringConstraints(max_length=100)] | Annotated[float, Field(ge=0, le=1e9)]
-Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
+Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
 Fields = dict[str, Any]
 
 

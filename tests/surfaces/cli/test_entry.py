@@ -238,6 +238,18 @@ def test_what_starts_again_takes_its_child_along_when_it_is_ended(steps: Project
     assert (code, left) == (0, False)
 
 
+def test_closed_streams_change_no_exit_code(steps: Project) -> None:
+    def typed(words: str) -> int:
+        shell = f"exec {sys.executable} -m quire.surfaces.cli {words}"
+        return subprocess.run(shell, shell=True, cwd=steps.path, stderr=subprocess.PIPE, check=False).returncode
+
+    assert typed("start short --id a >&-") == 0
+    assert steps.record("a").status is Status.PENDING
+    assert typed("list >&- 2>&-") == 0
+    assert typed("show nobody --json <&- >&- 2>&-") == 4
+    assert typed("start short --data - --id b <&- >&- 2>&-") == 2
+
+
 def test_following_logs_until_ctrl_c(steps: Project) -> None:
     steps.quire("start", "short", "--id", "a")
     process = steps.process("logs", "-f", "--json")

@@ -146,6 +146,7 @@ class Quire(click.Group):
     def main(  # type: ignore[override]  # it always leaves by sys.exit, as click's does in its standalone mode
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> None:
+        _open_streams()
         words = list(sys.argv[1:] if args is None else args)
         extra.pop("standalone_mode", None)
         options = words[: words.index("--")] if "--" in words else words
@@ -160,6 +161,13 @@ class Quire(click.Group):
         except BaseException as error:  # noqa: BLE001 - no traceback reaches a user
             code = told(error, session)
         sys.exit(int(code) if isinstance(code, int) else 0)
+
+
+def _open_streams() -> None:
+    """A stream that the caller has closed is one to nowhere: what is done is done, though nobody listens."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as the process
 
 
 def _check_text(words: Sequence[str]) -> None:

@@ -104,6 +104,7 @@ def age(project: Project) -> None:
 
 
 def test_lines_of_ended_records_are_archived_and_none_is_lost(done: Project) -> None:
+    (done.path / "files").mkdir()
     before = done.json("logs", "-n", "1000")
     age(done)
 
@@ -119,6 +120,7 @@ def test_lines_of_ended_records_are_archived_and_none_is_lost(done: Project) -> 
 
 
 def test_what_ended_lately_stays(done: Project) -> None:
+    (done.path / "files").mkdir()
     before = done.contents()[:2]
 
     assert "there is nothing to archive" in done.quire("rotate", "--folder", "files").stdout
@@ -137,6 +139,7 @@ def _remote(project: Project, folder: str) -> str:
 
 
 def test_a_retried_record_goes_on_from_the_archived_chain(done: Project) -> None:
+    (done.path / "files").mkdir()
     age(done)
     done.quire("rotate", "--older", "1h", "--folder", "files")
     done.quire("retry", "a", "--from", "draft")
@@ -146,6 +149,12 @@ def test_a_retried_record_goes_on_from_the_archived_chain(done: Project) -> None
 
     assert done.record("a").status is Status.DONE
     assert done.json("verify")[0]["ok"]
+
+
+@pytest.mark.parametrize("words", [["rotate"], ["verify"], ["export", "out.csv"]])
+def test_a_folder_that_is_not_there_is_not_made(done: Project, words: list[str]) -> None:
+    assert "there is no folder 'fiels/x'" in done.error(*words, "--folder", "fiels/x", code=4)
+    assert not (done.path / "fiels").exists() and not (done.path / "out.csv").exists()
 
 
 def test_a_folder_that_cannot_be_deletes_nothing(done: Project) -> None:

@@ -34,6 +34,12 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
+def _check_folder(directory: str | None) -> None:
+    """Refuse a folder that is not there: a typing error shall not make one."""
+    if directory is not None and "://" not in directory and not Path(directory).is_dir():
+        raise NotFound(f"there is no folder {directory!r}")
+
+
 def _folder(where: str, ledger: Ledger) -> Folder:
     if where.startswith("drive://"):
         try:
@@ -74,8 +80,7 @@ def verify(session: Session, record_id: str, directory: str | None) -> int:
 
     Without a folder the archive and the files are not looked at. The first difference is named and the exit code is 3.
     """
-    if directory is not None and "://" not in directory and not Path(directory).is_dir():
-        raise NotFound(f"there is no folder {directory!r}")
+    _check_folder(directory)
 
     async def work(client: Client) -> int:
         from quire.surfaces.cli.verifying import Sums
@@ -146,6 +151,7 @@ def export(
     if not target:
         raise click.UsageError("name the file to write")
     check_target(session, target)
+    _check_folder(directory)
 
     async def work(client: Client) -> None:
         try:
@@ -186,6 +192,7 @@ def rotate(session: Session, older: str, directory: str | None) -> None:
     Long values that nothing names any more are deleted, and so are workers that were closed more than a week ago.
     """
     seconds(older)
+    _check_folder(directory)
 
     async def work(client: Client) -> None:
         from quire.surfaces.rotate import rotate as rotated

@@ -165,6 +165,27 @@ def test_help_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Google Sheets" in text
 
 
+@pytest.mark.parametrize("port", ["taken", "70000"])
+def test_a_port_that_cannot_be_is_told_in_one_sentence(capsys: pytest.CaptureFixture[str], port: str) -> None:
+    with Emulator() as other, pytest.raises(SystemExit) as left:
+        main(["--port", str(other.port) if port == "taken" else port])
+
+    assert left.value.code == 2
+    assert "the emulator cannot listen there: " in capsys.readouterr().err
+
+
+def test_a_file_that_holds_no_books_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "quire.toml"
+    for content in (b"flows = []", b"\xff\x00", b"[1]", b"{}"):
+        file.write_bytes(content)
+        with pytest.raises(SystemExit) as left:
+            main(["--port", "0", "--file", str(file)])
+
+        assert left.value.code == 2
+        assert "is no file in which an emulator kept its books" in capsys.readouterr().err
+        assert file.read_bytes() == content
+
+
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "quire.testing.emulator", "--port", "0", "--file", str(tmp_path / "b.json")]
     source = str(Path(__file__).resolve().parents[2] / "src")

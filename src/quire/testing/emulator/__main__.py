@@ -34,16 +34,25 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="let every call take so long")
     parser.add_argument("--account", default=ACCOUNT, help="e-mail address of the caller (default: %(default)s)")
     given = parser.parse_args(argv)
-    emulator = Emulator(given.host, given.port, given.file, account=given.account)
+    try:
+        emulator = Emulator(given.host, given.port, given.file, account=given.account)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        parser.error(f"{given.file!r} is no file in which an emulator kept its books: {error}")
     emulator.world.quota.enabled = given.quotas
     emulator.world.latency_seconds = given.latency
     done = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: done.set())
-    with emulator:
+    try:
+        emulator.start()
+    except (OSError, OverflowError) as error:
+        parser.error(f"the emulator cannot listen there: {error}")
+    try:
         sys.stdout.write(f"listening on {emulator.url}\n")
         sys.stdout.flush()
         done.wait()
+    finally:
+        emulator.stop()
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Sequence
 
 import click
@@ -82,6 +83,8 @@ def edit(session: Session, record_id: str, fields: Sequence[str], data: str | No
 
     If the record changes while it is edited, the edit is refused and nothing is changed.
     """
+    if data is None and not fields and not _somebody_types():
+        raise click.UsageError("give the fields, like draft=Better, or --data: without a terminal there is no editor")
 
     async def work(client: Client) -> None:
         record = await client.get(record_id)
@@ -105,6 +108,11 @@ def edit(session: Session, record_id: str, fields: Sequence[str], data: str | No
         )
 
     session.with_client(work)
+
+
+def _somebody_types() -> bool:
+    """Whether there is a terminal: an editor without one waits for ever."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _edited(old: dict[str, object]) -> dict[str, object]:

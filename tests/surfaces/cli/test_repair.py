@@ -38,6 +38,8 @@ def test_all_of_a_filter_are_retried(failed: Project) -> None:
         failed.json("retry", "--workflow", "publish", "--error", "the site is gone", "--at", "post")[0]["retried"] == 2
     )
     assert "there is nothing to retry" in failed.quire("retry", "--status", "ERROR").stdout
+    assert "there is no workflow 'publsh'" in failed.error("retry", "-w", "publsh", code=4)
+    assert "has no step 'pots'" in failed.error("retry", "-w", "publish", "--at", "pots", code=4)
     failed.work()
     assert failed.record("e1").status is Status.DONE
     assert failed.record("e2").status is Status.ERROR

@@ -16,7 +16,7 @@ from quire.model.side import EVERYWHERE
 from quire.surfaces import telling
 from quire.surfaces.cli.command import Exit, Session, named, record_argument, verb, workflow_option
 from quire.surfaces.cli.completing import records, steps, workflows
-from quire.surfaces.cli.spelling import statuses
+from quire.surfaces.cli.spelling import check_names, statuses
 from quire.surfaces.client import Client
 
 _REASON = click.option("--reason", default="", metavar="TEXT", help="Why, for the log.")
@@ -99,6 +99,7 @@ def retry(
         return Exit.OK
 
     async def many(client: Client) -> int:
+        await check_names(client, workflow, at)
         chosen = await _chosen(client, status or (Status.ERROR,), workflow, at, wanted, error, limit)
         if dry_run or not chosen:
             for record in chosen:

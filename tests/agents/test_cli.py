@@ -43,6 +43,19 @@ def test_check_names_what_is_in_a_blueprint_and_what_is_wrong_with_one(tmp_path:
     assert str(wrong.exception).startswith("bad.yaml, line 2: agents: it is empty; there should be at least one")
 
 
+def test_check_goes_on_after_a_file_that_is_no_blueprint(tmp_path: Path) -> None:
+    for name in ("a.yaml", "c.yaml"):
+        (tmp_path / name).write_text("mission: [\n", encoding="utf-8")
+    words = ("check", str(tmp_path / "a.yaml"), str(MARS), str(tmp_path / "c.yaml"), str(tmp_path / "d.yaml"))
+
+    told = typed(tmp_path, *words)
+    found = rows(typed(tmp_path, *words, json_=True))
+
+    assert told.return_value == 2
+    assert "a.yaml" in told.output and "mars-colony, 3 turns" in told.output and "c.yaml" in told.output
+    assert ["problem" in row for row in found] == [True, False, True, True]
+
+
 def test_a_mission_does_not_write_its_result_over_its_blueprint(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_bytes(MARS.read_bytes())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quire.clock import SYSTEM, new_id
-from quire.errors import InputError
+from quire.errors import InputError, QuireError
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.surfaces.cli import values
@@ -73,12 +73,20 @@ def _check_keys(blueprint: Blueprint) -> None:
 @_command
 @verb("check", example="quire mission check startup-roadmap.yaml")
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
-def check(session: Session, files: Sequence[str]) -> None:
+def check(session: Session, files: Sequence[str]) -> int:
     """Check blueprints without starting anything: every problem, with its line."""
     from quire.agents.reading import load
 
+    code = Exit.OK
     for file in files:
-        made = load(Path(file))
+        try:
+            made = load(Path(file))
+        except QuireError as error:
+            if len(files) == 1:
+                raise
+            code = Exit.BAD_INPUT
+            _tell_wrong(session, file, str(error))
+            continue
         told = {
             "file": file,
             "mission": made.mission,
@@ -94,6 +102,14 @@ def check(session: Session, files: Sequence[str]) -> None:
             names = ", ".join(agent.id for agent in made.agents)
             session.out.say(f"{file}: {made.mission}, {made.last_turn} turns of {names}; then {made.reducer.id}")
             session.out.say(f"  model {made.model.model}, blueprint {made.hash[:12]}", dim=True)
+    return code
+
+
+def _tell_wrong(session: Session, file: str, problem: str) -> None:
+    if session.json:
+        session.out.emit({"file": file, "problem": problem})
+    else:
+        session.out.say(problem, colour="red")
 
 
 @_command

@@ -126,7 +126,9 @@ def test_config_shows_each_value_and_its_source(project: Project, monkeypatch: p
     assert rows["public_url"]["source"] == "environment QUIRE_PUBLIC_URL"
     assert rows["who"]["source"] == str(project.path / "quire.toml")
     assert rows["deps"]["source"] == "default"
-    assert "ann@x.eu" in project.quire("config").stdout
+    shown = project.quire("config").stdout
+    assert "editors: ann@x.eu, bob@x.eu" in shown
+    assert f"flows       {project.path / 'flows.py'}" in shown
 
 
 def test_the_same_ledger_from_below(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

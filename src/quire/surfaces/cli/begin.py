@@ -253,11 +253,17 @@ def config(session: Session) -> None:
         for name, value, source in rows:
             session.out.emit({"key": name, "value": value, "source": source})
         return
-    shown = [
-        (name, ", ".join(map(str, value)) if isinstance(value, list | dict) else value, source)
-        for name, value, source in rows
-    ]
-    session.out.table(("key", "value", "source"), shown)
+    session.out.table(("key", "value", "source"), [(name, _in_words(value), source) for name, value, source in rows])
+
+
+def _in_words(value: object) -> str:
+    match value:
+        case dict():
+            return "; ".join(f"{name}: {_in_words(inner) or 'none'}" for name, inner in value.items())
+        case list():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 @verb("completion", example='eval "$(quire completion bash)"')

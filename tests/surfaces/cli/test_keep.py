@@ -259,6 +259,7 @@ def test_a_ledger_moves_whole_and_the_source_says_where_to(done: Project) -> Non
     assert "is sealed" in done.error("start", "publish", "keyword=x", code=3)
     assert "its records are at" in done.quire("why", "c").stdout
     assert "sealed" in done.quire().stdout
+    assert f'next: set ledger = "{new}" in quire.toml' in done.quire().stdout
     assert {row["record_id"] for row in done.json("list", "--ledger", new)} == {"a", "b", "c"}
     done.quire("verify", "--ledger", new)
     done.quire("approve", "c", "--ledger", new)

@@ -11,14 +11,13 @@ from quire.model.side import EVERYWHERE
 from quire.surfaces import telling
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.client import Client
+from quire.surfaces.config import concealed, ledger_there, sqlite_path
 from quire.surfaces.living import alive
 
 
 @verb("overview", example="quire")
 def overview(session: Session) -> int:
     """How the ledger stands, in five lines, and what to type next."""
-    from quire.surfaces.config import concealed, ledger_there, sqlite_path
-
     if not ledger_there(session.config.ledger):
         if session.json:
             session.out.emit({"ledger": session.config.ledger, "exists": False})
@@ -55,7 +54,8 @@ def overview(session: Session) -> int:
         out.say(f"workers  {len(live)} alive; the ledger is {stands}", colour=None if stands == "open" else "yellow")
         waiting = totals[Status.NEEDS_APPROVAL]
         out.say(f"people   {waiting} records wait for somebody, {totals[Status.ERROR]} stopped in ERROR")
-        out.say(f"  next: {_next(totals, live, stands)}", bold=True)
+        step = _moved(standing.sealed) if standing.sealed else _next(totals, live, stands)
+        out.say(f"  next: {step}", bold=True)
 
     session.with_client(work)
     return Exit.OK
@@ -67,7 +67,7 @@ def _totals(totals: Counter[Status]) -> str:
 
 def _stands(standing: Any) -> str:
     if standing.sealed:
-        return f"sealed (its records are at {standing.sealed})"
+        return f"sealed (its records are at {concealed(standing.sealed)})"
     for word in ("halted", "paused"):
         held = [control for control in standing.controls if getattr(control, word)]
         if held:
@@ -77,6 +77,13 @@ def _stands(standing: Any) -> str:
             told += f" by {by.by}" if by.by else ""
             return f"{told}: {by.reason}" if by.reason else told
     return "open"
+
+
+def _moved(target: str) -> str:
+    """How it goes on with a ledger whose records are elsewhere, or on their way."""
+    if target.startswith("("):
+        return "the same quire promote again, which goes on where it was"
+    return f'set ledger = "{concealed(target)}" in quire.toml'
 
 
 def _next(totals: Counter[Status], live: Sequence[Any], stands: str) -> str:

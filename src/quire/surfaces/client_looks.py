@@ -39,9 +39,16 @@ class ClientLooks(ClientLink):
     async def get(self, record_id: str) -> Record:
         found = await self.ledger.load([record_id])
         if not found:
-            near = [record.record_id for record in await self.ledger.find(Query(text=record_id[:8], limit=50))]
-            raise NotFound(f"Record with ID {record_id} not found.{_hint(record_id, near)}")
+            raise NotFound(f"Record with ID {record_id} not found.{await self._nearest(record_id)}")
         return found[0]
+
+    async def _nearest(self, record_id: str) -> str:
+        """Which id may be meant: first among those that hold most of its beginning, then of less."""
+        for part in dict.fromkeys(record_id[:length] for length in (16, 8, 4, 2, 1)):
+            near = await self.ledger.find(Query(text=part, limit=50))
+            if hint := _hint(record_id, [record.record_id for record in near]):
+                return hint
+        return ""
 
     async def find(
         self,

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from quire.surfaces.cli.output import harmless, on_one_line
+from quire.surfaces.cli.output import Output, fitting, harmless, on_one_line
 from tests.surfaces.cli.conftest import FLOWS, Project
 
 
@@ -200,6 +200,44 @@ def test_diff_of_what_the_present_step_changed(project: Project) -> None:
     assert told["changes"] == {"total": [1, 7], "gone": [None, 1]}
     assert told["came"] == ["gone"] and told["unknown"] == [] and told["end"] == ""
     assert '+  "total": 7' in project.quire("diff", "s").stdout
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"),
+    [
+        (200, {0: 22, 1: 14, 2: 9, 3: 8, 4: 20, 5: 60}),
+        (120, {0: 22, 1: 14, 2: 9, 3: 8, 4: 20, 5: 30}),
+        (80, {0: 22, 1: 14, 2: 9, 3: 8, 5: 13}),
+        (60, {0: 22, 1: 14, 5: 16}),
+        (50, {0: 22, 1: 14}),
+        (20, {0: 22, 1: 14}),
+    ],
+)
+def test_a_narrow_terminal_shows_fewer_columns_before_it_breaks_an_id(room: int, shown: dict[int, int]) -> None:
+    assert fitting([22, 14, 9, 8, 20, 60], room, 2) == shown
+
+
+@pytest.mark.parametrize("columns", [10, 20, 30, 40, 50, 80, 200])
+def test_ids_and_statuses_stay_whole_on_every_terminal(
+    project: Project, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    project.quire("start", "publish", "keyword=x", "--id", "a_record_with_a_long_name")
+    project.work()
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(Output, "terminal", property(lambda self: True, lambda self, value: None), raising=False)
+
+    [line] = [line for line in project.quire("list").stdout.splitlines() if "a_record_with_a_long_name" in line]
+    assert "NEEDS_APPROVAL" in line
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("helo", "hello"), ("hllo", "hello"), ("hello_world_fro_ann", "hello_world_from_ann")]
+)
+def test_the_nearest_id_is_named(project: Project, typed: str, meant: str) -> None:
+    for record_id in ("hello", "hello_world_from_ann", "other"):
+        project.quire("start", "publish", "keyword=x", "--id", record_id)
+
+    assert f"not found. Did you mean {meant!r}?" in project.error("show", typed, code=4)
 
 
 def test_the_drawing_in_three_ways(busy: Project) -> None:

@@ -156,6 +156,6 @@ def list_(
 
 def _table(session: Session, rows: Sequence[Sequence[str]], nothing: str) -> None:
     if rows:
-        session.out.table(_COLUMNS, rows)
+        session.out.table(_COLUMNS, rows, whole=2)
     else:
         session.out.note(nothing)

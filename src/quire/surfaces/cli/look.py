@@ -93,7 +93,7 @@ def show(session: Session, record_id: str, all_: bool) -> None:
             text = f"children  {fanin.total} in fan-out {fanin.generation}: {fanin.left} open, {fanin.failed} failed"
             out.say(text + (", left behind" if fanin.abandoned else ""))
         if children:
-            out.table(("child", "status", "next_step"), [(c.record_id, c.status, c.step) for c in children])
+            out.table(("child", "status", "next_step"), [(c.record_id, c.status, c.step) for c in children], whole=2)
 
     session.with_client(work)
 

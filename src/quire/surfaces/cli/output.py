@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,6 +41,34 @@ def on_one_line(text: object, most: int = 0) -> str:
     return flat[: most - 1] + "…" if most and len(flat) > most else flat
 
 
+#: What a table's lines need beside their cells: at their ends, and between two columns.
+_EDGES, _GAP = 2, 3
+#: Less of the last column says nothing.
+_LEAST = 12
+
+
+def needed(widths: Collection[int]) -> int:
+    """How wide a line of such columns is."""
+    return sum(widths) + _GAP * (len(widths) - 1) + _EDGES
+
+
+def fitting(widths: Sequence[int], room: int, whole: int) -> dict[int, int]:
+    """Which of the columns of these widths fit, each with its width: the first ``whole`` in any case.
+
+    The last one, which may be cut, goes before those between, and takes what they leave.
+    """
+    last = len(widths) - 1
+    whole = min(whole, last)
+    chosen = dict(enumerate(widths[:whole]))
+    for place in (last, *range(whole, last)):
+        width = min(widths[place], _LEAST) if place == last else widths[place]
+        if needed([*chosen.values(), width]) <= room:
+            chosen[place] = width
+    if last in chosen:
+        chosen[last] = min(widths[last], chosen[last] + room - needed(chosen.values()))
+    return dict(sorted(chosen.items()))
+
+
 class Output:
     def __init__(self, *, json: bool = False) -> None:
         self.json = json
@@ -70,15 +98,40 @@ class Output:
         if not self.json:
             click.echo(click.style(harmless(text), dim=True), err=True)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, last_wraps: bool = True) -> None:
-        """Rows under columns. Piped, cells are never cut."""
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, whole: int = 0) -> None:
+        """Rows under columns. Piped, cells are never cut.
+
+        ``whole``: on a terminal the first so many columns are never broken; others are left out where they do not fit.
+        """
         cells = [[on_one_line(cell) if cell is not None else "" for cell in row] for row in rows]
-        if self.terminal:
+        drawn = self.terminal
+        if self.terminal and whole:
+            columns, cells, drawn = self._fitted(columns, cells, whole)
+        if drawn:
             self._rich_table(columns, cells)
             return
         widths = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
         for row in [list(columns), *cells]:
             click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+    def _fitted(
+        self, columns: Sequence[str], cells: list[list[str]], whole: int
+    ) -> tuple[Sequence[str], list[list[str]], bool]:
+        """The columns that fit on this terminal, their cells, and whether it is wide enough for those that must."""
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        lines = [list(columns), *cells]
+        widths = [max(cell_len(row[place]) for row in lines) for place in range(len(columns))]
+        chosen = fitting(widths, self.console.width, whole)
+
+        def cut(place: int, cell: str) -> str:
+            text = Text(cell)
+            text.truncate(chosen[place], overflow="ellipsis")
+            return text.plain
+
+        header, *fitted = [[cut(place, row[place]) for place in chosen] for row in lines]
+        return header, fitted, needed(chosen.values()) <= self.console.width
 
     def _rich_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
         from rich import box

@@ -319,6 +319,28 @@ async def test_a_cancelled_record_takes_back_what_it_did() -> None:
         assert record.status == "CANCELLED" and book == ["+one", "+two", "-two", "-one"]
 
 
+@pytest.mark.parametrize("goes_on", [True, False], ids=["stopped", "returned"])
+async def test_what_is_cancelled_with_undo_while_it_runs_takes_back_what_it_did(goes_on: bool) -> None:
+    book: list[str] = []
+
+    @workflow
+    async def busy(run: Run[dict[str, Any], list[str]]) -> str:
+        await run.once(put.named("one"), "one")
+        asked = await trial.client.cancel(run.record_id, undo=True, reason="a typo", by="ann")
+        assert asked.status is Status.RUNNING
+        if goes_on:
+            await run.once(put.named("two"), "two")
+        return "done"
+
+    async with Trial(busy, deps=book) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "CANCELLED" and book == ["+one", "-one"]
+        [told] = [event for event in trial.ledger.tables.events_of(record.record_id) if event.kind == "cancelled"]
+        assert parse(told.body) == {"step": "busy", "reason": "a typo", "by": "ann", "undo": True}
+
+
 async def _take_back(act: Act[list[str]], what: str) -> None:
     act.deps.append(f"-{what}")
 

@@ -17,7 +17,7 @@ from quire.ledger.rules_change import Changing, without_wish
 from quire.ledger.rules_claim import of_claim
 from quire.machine import transition
 from quire.model.change import Beaten, Holding, Order
-from quire.model.codec import dump, parse
+from quire.model.codec import dump
 from quire.model.event import Line
 from quire.model.record import ENDED, UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
@@ -70,8 +70,7 @@ class Draft(Changing):
         """What becomes of a record that somebody wishes to cancel when its worker lets go of it."""
         if row.cancel is None or row.open_intents:
             return None
-        wish = parse(row.cancel)
-        return transition.stopped(row, self.now, str(wish.get("reason", "")), bool(wish.get("undo")))
+        return transition.obeyed(row, self.now, row.cancel)
 
     def expired(self, worker: Worker) -> bool:
         return (

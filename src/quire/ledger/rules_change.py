@@ -300,14 +300,13 @@ class Changing(Claiming):
         return transition.doubt(image, self.now, keys)
 
     def _obeyed(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
-        if image.status in ENDED:
-            return image, True
         held = current.status is Status.RUNNING
-        if held and current.cancel is not None and image.step != UNDO:
-            wish = parse(current.cancel)
-            stop = transition.stopped(current, self.now, str(wish.get("reason", "")), bool(wish.get("undo")))
+        if held and current.cancel is not None and _gives_way(image, current.cancel):
+            stop = transition.obeyed(current, self.now, current.cancel)
             lines[:] = stop.lines
             return beside(stop.image, current), False
+        if image.status in ENDED:
+            return image, True
         halt, _, floor = self.orders(image.workflow)
         if halt is not None or (held and image.epoch < floor):
             if held:
@@ -397,6 +396,17 @@ class Changing(Claiming):
 def without_wish(image: Record) -> Record:
     """A wish to cancel is kept until it is obeyed: by an end, or by the undoing."""
     return image._replace(cancel=None) if image.cancel is not None and (image.ended or image.step == UNDO) else image
+
+
+def _gives_way(image: Record, wish: str) -> bool:
+    """The holder's move becomes the stop that somebody wished for (protocol 6).
+
+    An end that came first stands, unless what was done is to be taken back: that can be done after any end. What is
+    being undone is undone to its end, or stopped by the wish.
+    """
+    if image.step == UNDO:
+        return image.status is Status.CANCELLED and image.ending is not None
+    return image.status not in ENDED or image.status is Status.CANCELLED or bool(parse(wish).get("undo"))
 
 
 def _sooner(receipt: Receipt, known: Receipt) -> bool:

@@ -185,8 +185,8 @@ def _to_undo(record: Record, now: float, kind: str, told: dict[str, Any], final:
     return _moved(record, now, kind, told | {"undo": True}, fields | {"ending": ending})
 
 
-def stopped(record: Record, now: float, reason: str, undo: bool) -> Move:
-    told = {"step": record.step, "reason": reason}
+def stopped(record: Record, now: float, reason: str, undo: bool, by: str = "") -> Move:
+    told = {"step": record.step, "reason": reason} | ({"by": by} if by else {})
     if undo and record.step != UNDO:
         return _to_undo(record, now, "cancelled", told, Status.CANCELLED, reason)
     return _moved(record, now, "cancelled", told, _AT_REST | {"status": Status.CANCELLED})
@@ -261,6 +261,12 @@ def doubted(key: str, name: str, why: str = "") -> Wait:
 def turn(record: Record, now: float) -> Move:
     """A child that waited for its turn may start."""
     return _moved(record, now, "woken", {"by": "its turn"}, {"status": Status.PENDING, "due_at": now, "waits": None})
+
+
+def obeyed(record: Record, now: float, wish: str) -> Move:
+    """What becomes of a record that somebody wished to cancel while it ran (``Record.cancel``)."""
+    told = parse(wish)
+    return stopped(record, now, str(told.get("reason", "")), bool(told.get("undo")), str(told.get("by", "")))
 
 
 def halted(image: Record) -> Record:

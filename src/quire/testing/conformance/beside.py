@@ -7,12 +7,13 @@ import pytest
 from quire.clock import new_id
 from quire.ledger.base import Ledger
 from quire.machine import transition
-from quire.machine.outcome import Broke, Done, Next, Outcome, Tried
+from quire.machine.outcome import Broke, Done, Next, Outcome, Stopped, Tried
 from quire.model.change import (
     Change,
     Conflict,
     Send,
 )
+from quire.model.codec import parse
 from quire.model.record import UNDO, Status
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
@@ -31,16 +32,18 @@ from quire.testing.conformance.asking import (
     new_answer,
     new_facts,
     new_intent,
+    new_move,
     refused,
     run,
     run_children,
     settle,
+    slot,
     start,
     start_all,
     the,
     the_fanin,
 )
-from quire.testing.conformance.outcomes import GOING_ON
+from quire.testing.conformance.outcomes import GOING_ON, OUTCOMES
 from quire.testing.conformance.suite import Suite
 
 
@@ -91,11 +94,69 @@ class Beside(Suite):
 
         assert (after.status, after.step, after.due_at) == (Status.PENDING, UNDO, clock.now())
 
-    async def test_an_end_that_comes_before_the_wish_is_obeyed_stands(self, ledger: Ledger) -> None:
+    @pytest.mark.parametrize("name", ["stopped", "done", "ends", "broke"])
+    async def test_a_wish_to_cancel_with_undo_is_obeyed_also_by_an_end(
+        self, ledger: Ledger, clock: ToldClock, name: str
+    ) -> None:
+        """6: an acknowledged wish is not dropped, and what was done can be taken back after any end."""
+        row = await run(ledger)
+        await ask_to_cancel(ledger, undo=True)
+
+        after = applied(await settle(ledger, row, OUTCOMES[name]))
+
+        assert (after.status, after.step, after.due_at) == (Status.PENDING, UNDO, clock.now())
+        assert (after.cancel, after.result) == (None, None)
+
+    @pytest.mark.parametrize("name", ["done", "ends", "broke"])
+    async def test_an_end_that_comes_before_the_wish_is_obeyed_stands(self, ledger: Ledger, name: str) -> None:
         row = await run(ledger)
         await ask_to_cancel(ledger)
 
-        assert applied(await settle(ledger, row, Done('"it"', "{}"))).result == '"it"'
+        after = applied(await settle(ledger, row, OUTCOMES[name]))
+
+        image = transition.settle(row, OUTCOMES[name], 0.0).image
+        assert (after.status, after.result, after.cancel) == (image.status, image.result, None)
+
+    @pytest.mark.parametrize("undo", [False, True], ids=["plain", "undo"])
+    @pytest.mark.parametrize("how", ["stopped", "tried", "farewell"])
+    async def test_the_line_of_an_obeyed_wish_says_who_wished_it_and_why(
+        self, ledger: Ledger, how: str, undo: bool
+    ) -> None:
+        row = await run(ledger)
+        await ask_to_cancel(ledger, undo=undo)
+
+        if how == "farewell":
+            await ledger.farewell("w1")
+        else:
+            applied(await settle(ledger, row, OUTCOMES[how]))
+
+        line = (await ledger.events(record_id="r"))[-1]
+        told = {"step": row.step, "reason": "a typo", "by": "ann"} | ({"undo": True} if undo else {})
+        assert (line.kind, parse(line.body)) == ("cancelled", told)
+
+    async def test_a_wish_to_cancel_what_undoes_stops_the_undoing_where_it_stands(self, ledger: Ledger) -> None:
+        row = await run(ledger)
+        applied(await settle(ledger, row, Broke("a bug", undo=True)))
+        [row] = (await claim(ledger, slot(UNDO))).records
+        await ask_to_cancel(ledger, undo=True)
+
+        after = applied(await settle(ledger, row, Stopped("told to")))
+
+        assert (after.status, after.step, after.cancel) == (Status.CANCELLED, UNDO, None)
+        assert after.ending is not None  # a retry goes on with it
+
+    async def test_what_was_undone_to_its_end_is_not_cancelled_by_a_late_wish(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        row = await run(ledger)
+        applied(await settle(ledger, row, Stopped("a typo", undo=True)))
+        [row] = (await claim(ledger, slot(UNDO))).records
+        await ask_to_cancel(ledger, undo=True)
+
+        go = transition.undone(row, clock.now())
+        applied(await commit(ledger, new_move(row, go, worker=row.worker)))
+
+        assert (await log(ledger))[-1] == "undone"
 
     async def test_the_holder_learns_of_the_wish_by_its_beat_and_by_its_commits(self, ledger: Ledger) -> None:
         row = await run(ledger)

@@ -341,6 +341,39 @@ async def test_what_is_cancelled_with_undo_while_it_runs_takes_back_what_it_did(
         assert parse(told.body) == {"step": "busy", "reason": "a typo", "by": "ann", "undo": True}
 
 
+async def test_what_descendants_did_is_taken_back_before_what_their_parent_did() -> None:
+    """18: the deepest first, the youngest child first, and within a record the newest first."""
+    book: list[str] = []
+
+    @workflow
+    async def grandchild(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(put, "grandchild")
+
+    @workflow
+    async def child(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.sleep("1s")  # the longer its log, the later in it are its intents
+        await run.once(put, f"child {run.data['n']}")
+        if run.data["n"] == 0:
+            await run.child(grandchild, {})
+
+    @workflow
+    async def parent(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(put.named("first"), "first")
+        await run.map(child, [{"n": 0}, {"n": 1}])
+        await run.once(put.named("last"), "last")
+
+    async with Trial(parent, also=[child, grandchild], deps=book) as trial:
+        record = await trial.start({})
+        await trial.advance("2s")
+        assert record.status == "DONE"
+        del book[:]
+
+        await trial.client.cancel(record.record_id, undo=True)
+        await trial.settle()
+
+        assert book == ["-child 1", "-grandchild", "-child 0", "-last", "-first"]
+
+
 async def _take_back(act: Act[list[str]], what: str) -> None:
     act.deps.append(f"-{what}")
 

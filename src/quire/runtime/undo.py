@@ -7,6 +7,7 @@ receipt. One that failed, or that nobody knows of whether it happened, is asked 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from quire.clock import seconds
@@ -39,13 +40,13 @@ async def perform(hold: Hold, told: Told) -> None:
 
 async def _undone(hold: Hold) -> list[Wait]:
     """What could not be undone, as questions."""
-    receipts = [*await _of_children(hold, hold.record.record_id), *reversed(list(hold.known.values()))]
+    receipts = [*await _of_children(hold, hold.record.record_id), *_newest_first(hold.known.values())]
     undos = {r.key: r for r in receipts if r.kind is Kind.UNDO}
     open_intents = [r for r in receipts if r.kind is Kind.ONCE and r.open]
     if open_intents:
         return [doubted(r.key, r.name) for r in open_intents]
     todo = [r for r in receipts if r.kind is Kind.ONCE and r.stage is Stage.DONE and r.undo]
-    for receipt in sorted(todo, key=lambda r: (r.record_id == hold.record.record_id, -r.seq)):
+    for receipt in todo:
         key = key_of("undo", receipt.key)
         earlier = undos.get(key)
         if earlier is not None and earlier.stage is Stage.DONE:
@@ -95,11 +96,16 @@ async def _undo(hold: Hold, receipt: Receipt, key: str) -> str:
 
 
 async def _of_children(hold: Hold, record_id: str) -> list[Receipt]:
-    """The receipts of all descendants, the deepest first."""
+    """The receipts of all descendants: each one's own after those of its children, the youngest child first."""
     found: list[Receipt] = []
-    for child in await hold.host.ledger.find(Query(parent_id=record_id, limit=100_000)):
+    children = await hold.host.ledger.find(Query(parent_id=record_id, limit=100_000))
+    for child in sorted(children, key=lambda row: (row.generation or 0, row.place or 0), reverse=True):
         if child.fanouts:
             found += await _of_children(hold, child.record_id)
-        if child.log_seq:
-            found += reversed(await hold.host.ledger.receipts(record_ids=[child.record_id]))
+        found += _newest_first(await hold.host.ledger.receipts(record_ids=[child.record_id]))
     return found
+
+
+def _newest_first(receipts: Iterable[Receipt]) -> list[Receipt]:
+    """By the order of their intents; a place in the log of one record says nothing about that of another."""
+    return sorted(receipts, key=lambda receipt: receipt.seq, reverse=True)

@@ -394,6 +394,41 @@ def _undoable() -> Workflow[Any, Any, Any]:
     return undoable
 
 
+async def test_a_resume_brings_back_all_that_the_halt_cancelled_and_nothing_else() -> None:
+    book: list[str] = []
+    halted: list[Any] = []
+
+    @workflow
+    async def worker(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(put, run.record_id)
+        if run.record_id == "runs" and not halted:
+            halted.append(await trial.client.halt(by="ann"))
+            await run.once(put.named("late"), "late")
+        if run.record_id == "waits":
+            await run.wait("go")
+        if run.record_id in ("cancelled", "undone"):
+            await run.wait("never")
+
+    async with Trial(worker, deps=book) as trial:
+        records = {name: await trial.start({}, id=name) for name in ("waits", "cancelled", "undone")}
+        await trial.settle()
+        await trial.client.cancel("cancelled", by="ann")
+        await trial.client.prioritise("cancelled", 3)  # a line after that of its end
+        await trial.client.cancel("undone", undo=True, by="ann")
+        await trial.settle()
+        records["runs"] = await trial.start({}, id="runs")
+        await trial.settle()
+        seen = await trial.client.ledger.load(list(records))
+        assert {record.status for record in seen} == {"CANCELLED"} and "+late" not in book
+
+        await trial.client.resume(cancelled=True, by="ann")
+
+        found = {name: record.status for name, record in records.items()}
+        assert found == {"waits": "PENDING", "cancelled": "CANCELLED", "undone": "CANCELLED", "runs": "PENDING"}
+        await trial.settle()
+        assert records["runs"].status == "DONE" and records["waits"].status == "WAITING"
+
+
 async def test_a_rewound_record_does_its_effects_anew() -> None:
     machine: Workflow[Any, Any, Any] = Workflow("machine")
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from quire.clock import made_after
 from quire.ledger.rules_change import Changing, without_wish
 from quire.ledger.rules_claim import of_claim
+from quire.ledger.rules_sketch import HALTED
 from quire.machine import transition
 from quire.model.change import Beaten, Holding, Order
 from quire.model.codec import dump
@@ -98,13 +99,14 @@ class Draft(Changing):
 
     def lose(self, row: Record, why: str) -> int:
         halts = self.halted(row.workflow) is not None or self.outdated(row)
-        go = self._stopped(row) or transition.lose(row, self.now, why)
+        stop = self._stopped(row)
+        go = stop or transition.lose(row, self.now, why)
         image, lines = go.image, list(go.lines)
         if row.open_intents and (halts or image.ended):
             image = self._doubted(image, lines)
-        elif halts:
+        elif halts and stop is None:
             image = transition.halted(row)._replace(version=row.version + 1, updated_at=self.now)
-            lines = [Line("cancelled", dump({"reason": f"halted; {why}"}))]
+            lines.append(HALTED)
         self._finish(row, image, lines, f"lost-{row.run_id}")
         return 1
 
@@ -149,7 +151,7 @@ class Draft(Changing):
         if (row.status is Status.NEEDS_APPROVAL and row.open_intents) or self.view.sealed:
             return False
         image = without_wish(transition.halted(row))._replace(version=row.version + 1, updated_at=self.now)
-        self._put(row, image, [Line("cancelled", dump({"reason": "halted"}))], f"halt-{row.record_id}-{row.version}")
+        self._put(row, image, [HALTED], f"halt-{row.record_id}-{row.version}")
         return True
 
     def adopt(self, row: Record, by: str, why: str) -> bool:

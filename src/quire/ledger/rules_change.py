@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quire.ledger.rules_claim import Claiming, limited
-from quire.ledger.rules_sketch import halted_text, sealed_text
+from quire.ledger.rules_sketch import HALTED, halted_text, sealed_text
 from quire.machine import adoption, transition
 from quire.machine.fanout import met
 from quire.model.change import Applied, Change, Claim, Conflict, Refused, Slot, Verdict
@@ -305,12 +305,17 @@ class Changing(Claiming):
             stop = transition.obeyed(current, self.now, current.cancel)
             lines[:] = stop.lines
             return beside(stop.image, current), False
+        halt, _, floor = self.orders(image.workflow)
+        halts = halt is not None or (held and image.epoch < floor)
+        if held and halts and _only_stops(image):
+            # It keeps what it waits for, and what else it stopped with: it may be revived where it stood.
+            lines[:] = [HALTED]
+            return transition.halted(current)._replace(version=image.version, updated_at=self.now), False
         if image.status in ENDED:
             return image, True
-        halt, _, floor = self.orders(image.workflow)
-        if halt is not None or (held and image.epoch < floor):
+        if halts:
             if held:
-                lines.append(Line("cancelled", dump({"reason": "halted"})))
+                lines.append(HALTED)
                 return transition.halted(image), False
             doubts = any(wait.on is On.DOUBT for wait in load_waits(current.waits))
             if not doubts:
@@ -404,9 +409,14 @@ def _gives_way(image: Record, wish: str) -> bool:
     An end that came first stands, unless what was done is to be taken back: that can be done after any end. What is
     being undone is undone to its end, or stopped by the wish.
     """
-    if image.step == UNDO:
-        return image.status is Status.CANCELLED and image.ending is not None
-    return image.status not in ENDED or image.status is Status.CANCELLED or bool(parse(wish).get("undo"))
+    if _only_stops(image):
+        return True
+    return image.step != UNDO and (image.status not in ENDED or bool(parse(wish).get("undo")))
+
+
+def _only_stops(image: Record) -> bool:
+    """The holder was told to stop, and does: it did not come to an end of its own, such as that of an undoing."""
+    return image.status is Status.CANCELLED and (image.step != UNDO or image.ending is not None)
 
 
 def _sooner(receipt: Receipt, known: Receipt) -> bool:

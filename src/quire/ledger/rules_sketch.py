@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Protocol, Self
 
+from quire.model.codec import dump
 from quire.model.event import Event, Line, chained
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import Record, Status
@@ -19,6 +20,9 @@ from quire.model.side import EVERYWHERE, Bucket, Control, Fanin, Signal, Worker
 _LOG_AT = Record._fields.index("log_seq")
 
 _made = tuple.__new__
+
+#: The line of a record that a halt cancelled, whoever writes it down: by this ``resume --cancelled`` knows it.
+HALTED = Line("cancelled", dump({"reason": "halted"}))
 
 
 class View(Protocol):

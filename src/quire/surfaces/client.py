@@ -21,7 +21,6 @@ from quire.ledger.opening import open_ledger
 from quire.machine import transition
 from quire.machine.workflow import Workflow
 from quire.model.change import Order, Query, Standing, Verdict
-from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
 from quire.runtime.definition import new_from
@@ -30,6 +29,7 @@ from quire.surfaces.client_acts import ClientActs
 from quire.surfaces.client_link import landed
 from quire.surfaces.handle import Handle
 from quire.surfaces.making import checked_id, checked_priority, new_of
+from quire.surfaces.why import by_halt, end_of
 
 if TYPE_CHECKING:
     from quire.runtime.worker import Worker as RunningWorker
@@ -201,9 +201,8 @@ class Client(ClientActs):
         ):
             after = found[-1].record_id
             for record in found:
-                last = (await self.ledger.events(record_id=record.record_id, limit=100_000))[-1:]
-                by_halt = not last or last[0].kind != "cancelled" or parse(last[0].body).get("reason") == "halted"
-                if by_halt:
+                log = await self.ledger.events(record_id=record.record_id, limit=100_000)
+                if by_halt(end_of(record, log)):
                     await self._change(
                         record.record_id, lambda r: (transition.revive(r, r.updated_at, person, r.epoch), ())
                     )

@@ -69,11 +69,26 @@ async def around(ledger: Ledger, record: Record, log: Sequence[Event] | None = N
     if record.parent_id is not None and any(wait.on is On.TURN for wait in waits):
         parent = next(iter(await ledger.load([record.parent_id])), None)
     ended = None
-    if record.ended:
+    if record.status is Status.CANCELLED:
         if log is None:
             log = await ledger.events(record_id=record.record_id, limit=100_000)
-        ended = log[-1] if log else None
+        ended = end_of(record, log)
     return Around(standing.now, standing, workers, definition, fanins, running, parent, ended)
+
+
+def end_of(record: Record, log: Sequence[Event]) -> Event | None:
+    """The line that made a record CANCELLED, whatever was told after it; None: a halt did, and nobody wrote it yet."""
+    for event in reversed(log):
+        if event.version == record.version and event.kind in ("cancelled", "undone"):
+            return None if parse(event.body).get("undo") else event  # what is to be undone has not ended by that
+    return None
+
+
+def by_halt(end: Event | None) -> bool:
+    """Whether a halt cancelled the record that ended by this line."""
+    if end is None or end.kind not in ("cancelled", "undone"):
+        return True
+    return end.kind == "cancelled" and str(parse(end.body).get("reason", "")).startswith("halted")
 
 
 async def _known_definition(ledger: Ledger, workflow: str) -> Mapping[str, Any] | None:
@@ -136,10 +151,9 @@ def _erred(record: Record, seen: Around) -> Why:
 
 
 def _cancelled(record: Record, seen: Around) -> Why:
-    told = parse(seen.ended.body) if seen.ended is not None and seen.ended.kind == "cancelled" else {}
+    told = parse(seen.ended.body) if seen.ended is not None else {}
     reason = str(told.get("reason") or record.last_error or "")
-    by_halt = reason.startswith("halted") or seen.ended is None or seen.ended.kind not in ("cancelled", "undone")
-    if by_halt:
+    if by_halt(seen.ended):
         control = _halt(record, seen.standing)
         by = f" by {control.by}" if control is not None and control.by else ""
         remedy = "quire resume --cancelled"

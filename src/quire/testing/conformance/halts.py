@@ -6,7 +6,7 @@ import pytest
 
 from quire.ledger.base import Ledger
 from quire.machine import transition
-from quire.machine.outcome import Next, Outcome, Tried, Yielded
+from quire.machine.outcome import Broke, Next, Outcome, Stopped, Tried, Yielded
 from quire.model.change import (
     Applied,
     Order,
@@ -14,13 +14,15 @@ from quire.model.change import (
     Refused,
     Send,
 )
+from quire.model.codec import parse
 from quire.model.receipt import Stage
-from quire.model.record import Status
+from quire.model.record import UNDO, Status
 from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,
+    STEP,
     applied,
     ask_to_cancel,
     beat,
@@ -133,6 +135,53 @@ class Halts(Suite):
         after = applied(await settle(ledger, row, OUTCOMES[name]))
 
         assert after.status is transition.settle(row, OUTCOMES[name], 0.0).image.status
+
+    @pytest.mark.parametrize("how", ["stops", "goes on", "lost", "swept"])
+    async def test_whoever_writes_down_what_a_halt_cancelled_gives_the_same_reason(
+        self, ledger: Ledger, clock: ToldClock, how: str
+    ) -> None:
+        """By this a resume knows what the halt cancelled."""
+        row = await run(ledger)
+        if how == "swept":
+            await wait_for(ledger, row)
+        await order(ledger, "halt")
+
+        if how == "lost":
+            await lose_worker(ledger, clock)
+        elif how == "swept":
+            await ledger.recover()
+        else:
+            applied(await settle(ledger, row, Stopped("told to") if how == "stops" else Yielded("budget")))
+
+        line = (await ledger.events(record_id="r"))[-1]
+        assert (await the(ledger)).status is Status.CANCELLED
+        assert (line.kind, parse(line.body)) == ("cancelled", {"reason": "halted"})
+
+    async def test_what_stops_for_a_halt_keeps_what_it_waited_for(self, ledger: Ledger) -> None:
+        """Revived, it finds the children that it has, and starts no others."""
+        await map_over(ledger, await run(ledger), 2, may_fail=0)
+        children = await run_children(ledger)
+        await settle(ledger, children["0"], Broke("too bad"))
+        [parent] = (await claim(ledger)).records
+        await order(ledger, "halt")
+
+        after = applied(await settle(ledger, parent, Stopped("told to")))
+
+        assert (after.status, after.waits) == (Status.CANCELLED, parent.waits)
+
+    @pytest.mark.parametrize("undo", [False, True], ids=["plain", "undo"])
+    async def test_a_wish_to_cancel_comes_before_a_halt(self, ledger: Ledger, clock: ToldClock, undo: bool) -> None:
+        """What somebody cancelled is not brought back to go on with its work when the halt ends."""
+        await run(ledger)
+        await ask_to_cancel(ledger, undo=undo)
+        await order(ledger, "halt")
+
+        await lose_worker(ledger, clock)
+
+        row = await the(ledger)
+        assert (row.status, row.step) == (Status.CANCELLED, UNDO if undo else STEP)
+        [told] = [event for event in await ledger.events(record_id="r") if "a typo" in event.body][1:]
+        assert told.kind == "cancelled"
 
     async def test_what_waits_reads_as_cancelled_at_once(self, ledger: Ledger, clock: ToldClock) -> None:
         await wait_for(ledger, await run(ledger, "waits"))

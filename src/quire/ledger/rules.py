@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from quire.clock import made_after
 from quire.ledger.rules_change import Changing, without_wish
 from quire.ledger.rules_claim import of_claim
+from quire.ledger.rules_meeting import by_halt
 from quire.ledger.rules_sketch import HALTED
 from quire.machine import transition
 from quire.model.change import Beaten, Holding, Order
@@ -115,13 +116,13 @@ class Draft(Changing):
         image = without_wish(image)
         if image.visit != row.visit and image.facts:
             image = image._replace(facts=0)
-        ends = image.status in ENDED and not row.counted and row.parent_id is not None
+        ends = image.status in ENDED and not row.counted and row.parent_id is not None and self._counts(image, lines)
         if ends:
             image = image._replace(counted=True)
         after = self._put(row, image, lines, change_id)
         if ends and after.generation is not None:
             self._child_ended(after, change_id)
-        if after.fanouts and after.ended:
+        if after.fanouts and (after.ended or after.visit != row.visit) and not by_halt(lines):
             self._abandon(after.record_id, None)
 
     # -- orders and sweeps -------------------------------------------------------------------------------------
@@ -145,13 +146,13 @@ class Draft(Changing):
         self._ordered.clear()
 
     def sweep_halted(self, row: Record) -> bool:
-        """Write down what holds by definition: what waits in a halted epoch is CANCELLED. No fan-in is told."""
+        """Write down what holds by definition: what waits in a halted epoch is CANCELLED."""
         if row.status not in (Status.PENDING, Status.WAITING, Status.NEEDS_APPROVAL) or not self.outdated(row):
             return False
         if (row.status is Status.NEEDS_APPROVAL and row.open_intents) or self.view.sealed:
             return False
-        image = without_wish(transition.halted(row))._replace(version=row.version + 1, updated_at=self.now)
-        self._put(row, image, [HALTED], f"halt-{row.record_id}-{row.version}")
+        image = transition.halted(row)._replace(version=row.version + 1, updated_at=self.now)
+        self._finish(row, image, [HALTED], f"halt-{row.record_id}-{row.version}")
         return True
 
     def adopt(self, row: Record, by: str, why: str) -> bool:

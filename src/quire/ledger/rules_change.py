@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quire.ledger.rules_claim import Claiming, limited
+from quire.ledger.rules_meeting import by_halt
 from quire.ledger.rules_sketch import HALTED, halted_text, sealed_text
 from quire.machine import adoption, transition
 from quire.machine.fanout import met
@@ -261,14 +262,14 @@ class Changing(Claiming):
                 image = self._already(image, lines)
         if change.keep is not None and image.status is Status.RUNNING:
             image = self._kept(change.keep, current, image)
-        ends = image.status in ENDED and not current.counted
+        ends = image.status in ENDED and not current.counted and self._counts(image, lines)
         if ends and image.parent_id is not None:
             image = image._replace(counted=True)
         row = self._put(current, without_wish(image), lines, change.change_id)
         self.woke |= change.frees
         if ends and row.parent_id is not None and row.generation is not None:
             self._child_ended(row, change.change_id)
-        if row.fanouts and (row.ended or row.visit != current.visit):
+        if row.fanouts and (row.ended or row.visit != current.visit) and not by_halt(lines):
             self._abandon(row.record_id, None)
         return Applied(row, self.now)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from quire.ledger.rules_sketch import Sketch, halted_text, sealed_text
+from collections.abc import Sequence
+
+from quire.ledger.rules_sketch import HALTED, Sketch, halted_text, sealed_text
 from quire.machine import transition
 from quire.machine.fanout import met
 from quire.model.change import Applied, Conflict, Refused, Send, Verdict
@@ -52,6 +54,14 @@ class Meeting(Sketch):
                 go = transition.wake(parent, self.now, "", "its children")
                 self._put(parent, go.image, go.lines, change_id)
                 return
+
+    def _counts(self, child: Record, lines: Sequence[Line]) -> bool:
+        """Whether this end is told to the parent. What a halt cancelled together with its parent is not: either both
+        go on again where they stood, or neither does (protocol 15)."""
+        if not by_halt(lines) or child.parent_id is None:
+            return True
+        parent = self.record(child.parent_id)
+        return parent is not None and self.halted(parent.workflow) is None and not self.outdated(parent)
 
     def _awaited(self, child: Record) -> Fanin | None:
         """The fan-in of an ended child whose parent still waits for it."""
@@ -167,6 +177,11 @@ class Meeting(Sketch):
                     row = self._put(row, go.image, go.lines, sent.signal_id)
                     break
         return Applied(row, self.now)
+
+
+def by_halt(lines: Sequence[Line]) -> bool:
+    """A halt cancels the record that these lines tell of."""
+    return bool(lines) and lines[-1] == HALTED
 
 
 def _same(signal: Signal, sent: Send) -> bool:

@@ -10,12 +10,14 @@ record), and here starting, working, and orders to the whole ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from typing_extensions import TypeVar
 
 from quire.clock import SYSTEM, Clock, Span, new_record_id, seconds
+from quire.errors import IllegalMove
 from quire.ledger.base import Ledger
 from quire.ledger.opening import open_ledger
 from quire.machine import transition
@@ -202,7 +204,9 @@ class Client(ClientActs):
             after = found[-1].record_id
             for record in found:
                 log = await self.ledger.events(record_id=record.record_id, limit=100_000)
-                if by_halt(end_of(record, log)):
+                if not by_halt(end_of(record, log)):
+                    continue
+                with suppress(IllegalMove):  # its parent has gone on without it, or somebody was faster
                     await self._change(
                         record.record_id, lambda r: (transition.revive(r, r.updated_at, person, r.epoch), ())
                     )

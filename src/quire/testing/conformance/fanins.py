@@ -370,10 +370,10 @@ class Fanins(Suite):
     ) -> None:
         ids = await map_over(ledger, await run(ledger), 3, limit=1)
         children = await run_children(ledger)
-        await order(ledger, "halt", "child")
+        await order(ledger, "halt")
         await ledger.recover()
         await self.end(ledger, children["0"], Done("1", "{}"))
-        await order(ledger, "resume", "child")
+        await order(ledger, "resume")
         epoch = (await ledger.standing()).epoch
 
         for record_id in ids[1:]:
@@ -384,4 +384,4 @@ class Fanins(Suite):
             assert child.record_id == record_id
             await self.end(ledger, child, Done("1", "{}"))
 
-        assert (await the(ledger)).status is Status.PENDING
+        assert (await the_fanin(ledger))[3:6] == (3, 0, 0)

@@ -6,7 +6,7 @@ import pytest
 
 from quire.ledger.base import Ledger
 from quire.machine import transition
-from quire.machine.outcome import Broke, Next, Outcome, Stopped, Tried, Yielded
+from quire.machine.outcome import Broke, Done, Next, Outcome, Stopped, Tried, Yielded
 from quire.model.change import (
     Applied,
     Order,
@@ -18,7 +18,7 @@ from quire.model.codec import parse
 from quire.model.receipt import Stage
 from quire.model.record import UNDO, Status
 from quire.model.side import EVERYWHERE
-from quire.model.wait import On, Wait
+from quire.model.wait import On, Wait, load_waits
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,
@@ -227,7 +227,65 @@ class Halts(Suite):
         row = await the(ledger)
         assert (row.status, row.cancel) == (Status.CANCELLED, None)
 
-    async def test_the_sweep_tells_no_fan_in(self, ledger: Ledger) -> None:
+    @pytest.mark.parametrize("how", ["waits", "runs"])
+    async def test_children_that_a_halt_cancels_count_for_a_parent_that_is_not_halted(
+        self, ledger: Ledger, how: str
+    ) -> None:
+        """4, 7: their parent does not wait for ever."""
+        await map_over(ledger, await run(ledger), 2, may_fail=2)
+        children = await run_children(ledger) if how == "runs" else {}
+        await order(ledger, "halt", "child")
+
+        for row in children.values():
+            applied(await settle(ledger, row, Stopped("told to")))
+        await ledger.recover()
+        await order(ledger, "resume", "child")
+
+        fanin = await the_fanin(ledger)
+        assert (fanin.left, fanin.failed, fanin.active) == (0, 2, 0)
+        assert (await the(ledger)).status is Status.PENDING
+        assert await claimed(ledger) == ["r"]
+
+    @pytest.mark.parametrize("swept", [False, True], ids=["unswept", "swept"])
+    async def test_a_child_that_a_halt_cancels_with_its_parent_is_revived_with_it(
+        self, ledger: Ledger, clock: ToldClock, swept: bool
+    ) -> None:
+        [child_id] = await map_over(ledger, await run(ledger), 1)
+        child = (await run_children(ledger))["0"]
+        await order(ledger, "halt")
+        applied(await settle(ledger, child, Stopped("told to")))
+        if swept:
+            await ledger.recover()
+        await order(ledger, "resume")
+        epoch = (await ledger.standing()).epoch
+
+        for record_id in ("r", child_id):
+            row = await the(ledger, record_id)
+            applied(await move(ledger, row, transition.revive(row, clock.now(), "ann", epoch)))
+        [parent] = (await claim(ledger)).records
+        await wait_for(ledger, parent, *load_waits(parent.waits))
+        child = (await run_children(ledger))["0"]
+        applied(await settle(ledger, child, Done("1", "{}")))
+
+        assert (await the_fanin(ledger))[3:6] == (1, 0, 0)
+        assert (await the(ledger)).status is Status.PENDING
+
+    async def test_a_parent_that_a_halt_cancels_does_not_abandon_its_children(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        await map_over(ledger, await run(ledger), 2, may_fail=0)
+        children = await run_children(ledger)
+        await settle(ledger, children["0"], Broke("too bad"))
+        [parent] = (await claim(ledger)).records
+        await order(ledger, "halt", FLOW)
+
+        applied(await settle(ledger, parent, Stopped("told to")))
+        await ledger.recover()
+
+        assert not (await the_fanin(ledger)).abandoned
+        assert (await the(ledger, children["1"].record_id)).cancel is None
+
+    async def test_the_sweep_tells_no_fan_in_of_a_parent_that_is_halted_too(self, ledger: Ledger) -> None:
         await map_over(ledger, await run(ledger), 2)
         await order(ledger, "halt")
 

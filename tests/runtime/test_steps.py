@@ -13,6 +13,7 @@ import quire
 from quire import Act, Cron, Failed, Retry, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, IllegalMove, ResultMissing
 from quire.model.codec import parse
+from quire.model.wait import load_waits
 from quire.testing import Trial, every_kill
 
 
@@ -372,6 +373,110 @@ async def test_what_descendants_did_is_taken_back_before_what_their_parent_did()
         await trial.settle()
 
         assert book == ["-child 1", "-grandchild", "-child 0", "-last", "-first"]
+
+
+@pytest.mark.parametrize("when", ["before it acts", "while it acts"])
+async def test_what_a_child_still_does_is_awaited_and_taken_back_with_the_rest(when: str) -> None:
+    book: list[str] = []
+
+    async def parent_undoes() -> None:
+        await trial.client.cancel("p", undo=True)
+        while trial.ledger.tables.events_of("p")[-1].kind not in ("waited", "asked", "undone"):  # noqa: ASYNC110
+            await asyncio.sleep(0)  # noqa: TID251 - lets the parent's pass go on
+
+    @effect(undo=_take_back)
+    async def pay(act: Act[list[str]]) -> str:
+        if when == "while it acts":
+            await parent_undoes()
+        book.append("+paid")
+        return "paid"
+
+    @workflow
+    async def child(run: Run[dict[str, Any], list[str]]) -> None:
+        if when == "before it acts":
+            await parent_undoes()
+        await run.once(pay)
+
+    @workflow
+    async def parent(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(put, "booked")
+        await run.child(child, {})
+
+    async with Trial(parent, also=[child], deps=book) as trial:
+        record = await trial.start({}, id="p")
+        await trial.settle()
+
+        assert record.status == "CANCELLED" and book == ["+booked", "+paid", "-paid", "-booked"]
+        assert "asked" not in [event.kind for event in trial.ledger.tables.events_of("p")]
+
+
+async def test_an_undoing_stops_the_children_that_wait_and_looks_at_them_less_and_less_often() -> None:
+    book: list[str] = []
+
+    @workflow
+    async def child(run: Run[dict[str, Any], list[str]]) -> None:
+        try:
+            await run.once(vague)
+        finally:
+            book.append("tried")
+
+    @effect
+    async def vague(act: Act[list[str]]) -> None:
+        raise RuntimeError("nobody knows")
+
+    @workflow
+    async def parent(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(put, "booked")
+        await run.map(child, [{}, {}], name="kids")
+
+    async with Trial(parent, also=[child], deps=book) as trial:
+        record = await trial.start({}, id="p")
+        await trial.client.work()
+        [first, second] = [row.record_id for row in await trial.client.find(parent_id="p")]
+        await trial.client.cancel("p", undo=True)
+        for _ in range(4):
+            await trial.client.work()
+            trial.clock.advance(max(0.0, (record.record.due_at or 0.0) - trial.clock.now()))
+
+        pauses = [wait.about["pause"] for wait in load_waits(record.record.waits) if wait.about is not None]
+        assert record.status == "WAITING" and pauses == [8.0] and "-booked" not in book
+        for child_id in (first, second):  # they ask, and only an answer ends them
+            await trial.client.resolve(child_id, happened=False)
+        await trial.settle()
+        assert record.status == "CANCELLED" and book[-1] == "-booked"
+
+
+async def test_an_undoing_may_be_told_what_became_of_an_act_of_a_child_that_has_ended() -> None:
+    book: list[str] = []
+
+    @effect(undo=_take_back)
+    async def pay(act: Act[list[str]]) -> str:
+        raise RuntimeError("nobody knows")
+
+    @workflow(retry=Retry(3, first="1h"))
+    async def child(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(pay)
+
+    @workflow
+    async def parent(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.child(child, {})
+
+    async with Trial(parent, also=[child], deps=book) as trial:
+        record = await trial.start({}, id="p")
+        await trial.client.work()
+        await trial.client.halt()
+        await trial.ledger.recover()
+        await trial.client.resume()
+        await trial.client.cancel("p", undo=True)
+        await trial.settle()
+        assert record.question == "Did 'pay' happen?"
+
+        await trial.client.resolve("p", happened=True, value="paid")
+        await trial.settle()
+
+        assert record.status == "CANCELLED" and book == ["-paid"]
+        [row] = await trial.client.find(parent_id="p")
+        assert row.open_intents == 0
 
 
 async def _take_back(act: Act[list[str]], what: str) -> None:

@@ -84,8 +84,12 @@ class Meeting(Sketch):
 
     def _uncount(self, child: Record) -> Refused | None:
         """An ended child that goes on again counts again, while its parent still waits for it."""
-        if not child.counted or child.parent_id is None or child.generation is None:
+        if child.parent_id is None or child.generation is None:
             return None
+        if not child.counted:  # a halt cancelled it with its parent, which may have ended or undone all since
+            known = self.fanin(child.parent_id, child.generation)
+            if known is None or not known.abandoned:
+                return None
         # One that undoes what it did and is still counted was let go by its parent before that.
         fanin = self._awaited(child) if child.ended else None
         if fanin is None:

@@ -1,7 +1,8 @@
 """The engine's step ``@undo``: takes back what a record did, newest intent first, one commit per item (protocol 18).
 
-It is claimable like any step, so a kill in the middle forgets nothing. Each undo is an effect itself: intent, act,
-receipt. One that failed, or that nobody knows of whether it happened, is asked of a person.
+It is claimable like any step, so a kill in the middle forgets nothing. It begins when all descendants have ended: what
+they did is undone first. Each undo is an effect itself: intent, act, receipt. One that failed, or that nobody knows of
+whether it happened, is asked of a person.
 """
 
 from __future__ import annotations
@@ -19,32 +20,42 @@ from quire.machine.retry import Retry
 from quire.machine.transition import doubted
 from quire.model.change import Query
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
-from quire.model.wait import Wait
+from quire.model.record import Record
+from quire.model.wait import On, Wait
 from quire.runtime.calls import returns
 from quire.runtime.committer import Told
 from quire.runtime.hold import Hold, described
 
 RETRY = Retry(1)
+#: How long to leave open children before looking at them again: at first, and at the most.
+FIRST_PAUSE = 1.0
+MOST_PAUSE = 300.0
 
 
 async def perform(hold: Hold, told: Told) -> None:
     """Undo everything that is left to undo, then end the record as it was going to end. ``told`` hears the verdict."""
-    doubts = await _undone(hold)
+    waits = await _undone(hold)
     if hold.lost:
         raise LeaseLost(f"another worker holds {hold.record.record_id!r} now")
-    if doubts:
-        told(await hold.move(Waits(tuple(doubts), hold.record.data)))
+    if waits:
+        told(await hold.move(Waits(tuple(waits), hold.record.data)))
     else:
         told(await hold.submit(transition.undone(hold.record, hold.host.now())))
 
 
 async def _undone(hold: Hold) -> list[Wait]:
-    """What could not be undone, as questions."""
-    receipts = [*await _of_children(hold, hold.record.record_id), *_newest_first(hold.known.values())]
+    """What must come first, or could not be undone and is asked."""
+    family = await _descendants(hold, hold.record.record_id)
+    if not all(row.ended for row in family):
+        return [_until_they_end(hold)]
+    receipts: list[Receipt] = []
+    for row in family:
+        receipts += _newest_first(await hold.host.ledger.receipts(record_ids=[row.record_id]))
+    receipts += _newest_first(hold.known.values())
     undos = {r.key: r for r in receipts if r.kind is Kind.UNDO}
     open_intents = [r for r in receipts if r.kind is Kind.ONCE and r.open]
     if open_intents:
-        return [doubted(r.key, r.name) for r in open_intents]
+        return _settled_first(hold, open_intents) or [doubted(r.key, r.name) for r in open_intents]
     todo = [r for r in receipts if r.kind is Kind.ONCE and r.stage is Stage.DONE and r.undo]
     for receipt in todo:
         key = key_of("undo", receipt.key)
@@ -95,15 +106,34 @@ async def _undo(hold: Hold, receipt: Receipt, key: str) -> str:
     return ""
 
 
-async def _of_children(hold: Hold, record_id: str) -> list[Receipt]:
-    """The receipts of all descendants: each one's own after those of its children, the youngest child first."""
-    found: list[Receipt] = []
+async def _descendants(hold: Hold, record_id: str) -> list[Record]:
+    """All descendants: each one after its own children, the youngest child first."""
+    found: list[Record] = []
     children = await hold.host.ledger.find(Query(parent_id=record_id, limit=100_000))
     for child in sorted(children, key=lambda row: (row.generation or 0, row.place or 0), reverse=True):
         if child.fanouts:
-            found += await _of_children(hold, child.record_id)
-        found += _newest_first(await hold.host.ledger.receipts(record_ids=[child.record_id]))
+            found += await _descendants(hold, child.record_id)
+        found.append(child)
     return found
+
+
+def _until_they_end(hold: Hold) -> Wait:
+    """What a child is still doing cannot be undone yet. The sweep stops the children; look again when they may have
+    ended, less and less often: one of them may ask a person."""
+    key = key_of("undo", hold.record.record_id, "settle")
+    earlier = hold.remembered.get(key)
+    pause = FIRST_PAUSE if earlier is None else min(MOST_PAUSE, 2 * (earlier.about or {}).get("pause", FIRST_PAUSE))
+    until = hold.host.now() + pause
+    return Wait(On.TIMER, key=key, name="its children to end", until=until, about={"pause": pause})
+
+
+def _settled_first(hold: Hold, intents: Iterable[Receipt]) -> list[Wait]:
+    """Nobody is asked about an act that may still be under way (protocol 1)."""
+    return [
+        Wait(On.TIMER, key=f"{intent.key}settle", name=f"{intent.name} to settle", until=intent.act_by)
+        for intent in intents
+        if (intent.act_by or 0.0) > hold.host.now()
+    ][:1]
 
 
 def _newest_first(receipts: Iterable[Receipt]) -> list[Receipt]:

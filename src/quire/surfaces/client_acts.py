@@ -100,25 +100,24 @@ class ClientActs(ClientLooks):
     ) -> Record:
         """Say whether an effect in doubt happened, and what came of it."""
         person = self.who if by is None else by
-        found = await self.ledger.receipts(record_ids=[record_id])
+        wait = _in_doubt(await self.get(record_id), effect)
+        found = await self.ledger.receipts(keys=[wait.key])
+        if not found:
+            raise NotFound(f"the intent behind {wait.name!r} of {record_id!r} is not there any more")
+        if happened:
+            text = PLAIN.encode(value, f"the value of effect {wait.name!r}")
+            receipt = self._keys.signed(found[0]._replace(stage=Stage.DONE, value=text))
+        else:
+            receipt = found[0]._replace(stage=Stage.VOID)
+        own = receipt.record_id == record_id
+        if not own:  # an undoing asks about what a descendant did: the answer stands beside that one
+            await self._commit([Change(new_id(), receipt.record_id, 0, None, receipts=(receipt,))])
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
-            doubts = [wait for wait in load_waits(record.waits) if wait.on is On.DOUBT]
-            if effect:
-                doubts = [wait for wait in doubts if wait.name == effect]
-            if record.status is not Status.NEEDS_APPROVAL or not doubts:
-                raise IllegalMove(f"nothing of {record_id!r} is in doubt; it is {record.status}")
-            wait = doubts[0]
-            intent = next((receipt for receipt in found if receipt.key == wait.key), None)
-            if intent is None:
-                raise NotFound(f"the intent behind {wait.name!r} of {record_id!r} is not there any more")
-            if happened:
-                text = PLAIN.encode(value, f"the value of effect {wait.name!r}")
-                receipt = self._keys.signed(intent._replace(stage=Stage.DONE, value=text))
-            else:
-                receipt = intent._replace(stage=Stage.VOID)
+            if _in_doubt(record, effect).key != wait.key:
+                raise StaleVersion(f"{record_id!r} does not ask about {wait.name!r} any more; look at it again")
             told = {"effect": wait.name, "happened": happened, "by": person}
-            return transition.resolved(record, record.updated_at, wait.key, told), (receipt,)
+            return transition.resolved(record, record.updated_at, wait.key, told), (receipt,) if own else ()
 
         return await self._change(record_id, decide, change_id)
 
@@ -275,6 +274,14 @@ class ClientActs(ClientLooks):
                 continue
             return landed(verdict)
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
+
+
+def _in_doubt(record: Record, effect: str) -> Wait:
+    """The first effect in doubt, or the one of this name."""
+    doubts = [wait for wait in load_waits(record.waits) if wait.on is On.DOUBT and effect in ("", wait.name)]
+    if record.status is not Status.NEEDS_APPROVAL or not doubts:
+        raise IllegalMove(f"nothing of {record.record_id!r} is in doubt; it is {record.status}")
+    return doubts[0]
 
 
 def _asked(record: Record, question: str) -> Wait:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quire.clock import new_id
 from quire.ledger.base import Ledger
 from quire.machine import transition
@@ -19,6 +21,7 @@ from quire.testing.conformance.asking import (
     FLOW,
     STEP,
     applied,
+    ask_to_cancel,
     beat,
     claim,
     commit,
@@ -276,6 +279,45 @@ class Fanins(Suite):
         assert applied(await settle(ledger, child, Tried("1", 1.0))).status is Status.CANCELLED
         assert (await the_fanin(ledger)).left == 0
         assert (await ledger.recover()).swept == 0
+
+    @pytest.mark.parametrize("how", ["settles", "farewell", "lost"])
+    async def test_children_of_a_parent_that_undoes_what_it_did_are_cancelled_by_the_sweep(
+        self, ledger: Ledger, clock: ToldClock, how: str
+    ) -> None:
+        """18: its undoing waits until they have ended."""
+        await map_over(ledger, await run(ledger), 2, may_fail=0)
+        children = await run_children(ledger, "w2")
+        await self.end(ledger, children["0"], Broke("too bad"))
+        [parent] = (await claim(ledger)).records
+        await ask_to_cancel(ledger, undo=True)
+
+        if how == "settles":
+            applied(await settle(ledger, parent, Stopped("told to")))
+        elif how == "farewell":
+            await ledger.farewell("w1")
+        else:
+            await beat(ledger, "w2", children["1"], lease=1000.0)
+            await lose_worker(ledger, clock)
+        await ledger.recover()
+
+        assert (await the(ledger)).step == UNDO
+        assert (await the_fanin(ledger)).abandoned
+        assert (await the(ledger, children["1"].record_id)).cancel is not None
+
+    async def test_a_child_that_a_halt_cancelled_does_not_go_on_after_its_parent_has_undone_all(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        [child_id] = await map_over(ledger, await run(ledger), 1)
+        await order(ledger, "halt")
+        await ledger.recover()
+        await order(ledger, "resume")
+        parent = await the(ledger)
+        applied(await move(ledger, parent, transition.cancel(parent, clock.now(), "ann", "", undo=True)))
+
+        child = await the(ledger, child_id)
+        epoch = (await ledger.standing()).epoch
+
+        assert refused(await move(ledger, child, transition.revive(child, clock.now(), "ann", epoch))) == "parent"
 
     async def test_children_of_a_map_that_was_answered_are_cancelled_by_the_sweep(self, ledger: Ledger) -> None:
         ids = await map_over(ledger, await run(ledger), 2)

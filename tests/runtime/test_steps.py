@@ -13,6 +13,7 @@ import quire
 from quire import Act, Cron, Failed, Retry, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, IllegalMove, ResultMissing
 from quire.model.codec import parse
+from quire.model.record import UNDO
 from quire.model.wait import load_waits
 from quire.testing import Trial, every_kill
 
@@ -532,6 +533,43 @@ async def test_a_resume_brings_back_all_that_the_halt_cancelled_and_nothing_else
         assert found == {"waits": "PENDING", "cancelled": "CANCELLED", "undone": "CANCELLED", "runs": "PENDING"}
         await trial.settle()
         assert records["runs"].status == "DONE" and records["waits"].status == "WAITING"
+
+
+async def test_an_undoing_that_a_halt_stops_says_so_at_once_and_goes_on_when_it_is_revived() -> None:
+    """18: what is half undone is not left to be found by a beat, and nothing is undone twice."""
+    book: list[str] = []
+
+    async def stop(act: Act[list[str]], what: str) -> None:
+        book.append(f"-{what}")
+        if len(book) == 3:
+            await trial.client.halt()
+
+    @effect(undo=stop)
+    async def pay(act: Act[list[str]], what: str) -> str:
+        book.append(f"+{what}")
+        return what
+
+    @workflow
+    async def undoable(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(pay.named("one"), "one")
+        await run.once(pay.named("two"), "two")
+        await run.wait("never")
+
+    async with Trial(undoable, deps=book) as trial:
+        record = await trial.start({}, id="u")
+        await trial.settle()
+        await trial.client.cancel("u", undo=True)
+        await trial.settle()
+        assert record.status == "CANCELLED" and record.record.step == UNDO and book == ["+one", "+two", "-two"]
+        last = trial.ledger.tables.events_of("u")[-1]
+        kinds = [event.kind for event in trial.ledger.tables.events_of("u")]
+        assert parse(last.body) == {"reason": "halted"} and "orphaned" not in kinds
+
+        await trial.client.resume(cancelled=True)
+        await trial.settle()
+
+        assert record.status == "CANCELLED" and book == ["+one", "+two", "-two", "-one"]
+        assert trial.ledger.tables.events_of("u")[-1].kind == "undone"
 
 
 async def test_a_rewound_record_does_its_effects_anew() -> None:

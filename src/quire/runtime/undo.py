@@ -15,7 +15,7 @@ from quire.clock import seconds
 from quire.errors import LeaseLost
 from quire.machine import transition
 from quire.machine.effect import Act, find_effect
-from quire.machine.outcome import Waits
+from quire.machine.outcome import Stopped, Waits, Yielded
 from quire.machine.retry import Retry
 from quire.machine.transition import doubted
 from quire.model.change import Query
@@ -34,7 +34,14 @@ MOST_PAUSE = 300.0
 
 async def perform(hold: Hold, told: Told) -> None:
     """Undo everything that is left to undo, then end the record as it was going to end. ``told`` hears the verdict."""
-    waits = await _undone(hold)
+    try:
+        waits = await _undone(hold)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not isinstance(hold.stop, Stopped | Yielded) or (task is not None and task.cancelling()):
+            raise
+        told(await hold.move(hold.stop))  # it goes on where it stands when somebody lets it
+        return
     if hold.lost:
         raise LeaseLost(f"another worker holds {hold.record.record_id!r} now")
     if waits:

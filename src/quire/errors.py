@@ -117,6 +117,16 @@ class ResultMissing(QuireError):
     """
 
 
+def in_words(error: BaseException) -> str:
+    """An error's type and what it says. Errors come from anybody's code, so saying it may fail, too."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as odd:  # noqa: BLE001 - its own __str__ may raise anything
+        text = f"(it cannot say what: its __str__ raised {type(odd).__name__})"
+    return f"{kind}: {text}" if text else kind
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A closing clause for a message: the nearest known word, or the known words."""
     import difflib

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,8 +43,13 @@ class Retry:
         asked = retry_after(error)
         if asked is not None:
             return asked
-        span = min(seconds(self.most), seconds(self.first) * self.factor ** (attempt - 1))
-        return span * chance()
+        return self._span(attempt) * chance()
+
+    def _span(self, attempt: int) -> float:
+        try:
+            return min(seconds(self.most), seconds(self.first) * self.factor ** (attempt - 1))
+        except OverflowError:  # after a thousand tries or so
+            return seconds(self.most)
 
 
 NEVER = Retry(1)
@@ -60,13 +66,15 @@ def worth_trying(error: BaseException) -> bool:
 
 def retry_after(error: BaseException) -> float | None:
     """What the other side asked for: a ``retry_after`` in seconds, or the Retry-After header of a response."""
-    asked = getattr(error, "retry_after", None)
-    if asked is None:
-        response = getattr(error, "response", None)
-        headers = getattr(response, "headers", None)
-        asked = headers.get("retry-after") if headers is not None else None
     try:
+        asked = getattr(error, "retry_after", None)
+        if asked is None:
+            response = getattr(error, "response", None)
+            headers = getattr(response, "headers", None)
+            asked = headers.get("retry-after") if headers is not None else None
         span = float(asked)  # type: ignore[arg-type]  # whatever the library left there
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - the library's own code may raise anything; then it asked for nothing
+        return None
+    if math.isnan(span):
         return None
     return min(max(span, 0.0), 86400.0)

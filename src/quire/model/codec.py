@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from quire.errors import ValueRefused
+from quire.errors import ValueRefused, in_words
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -57,7 +57,10 @@ def _from_json(text: str) -> Any:
 
 
 def _refused(value: object, what: str, why: str) -> ValueRefused:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except Exception:  # noqa: BLE001 - its own __repr__ may raise anything
+        shown = f"a {type(value).__name__}"
     return ValueRefused(f"{what} cannot be kept: {why} (it is {shown[:120]}{'…' if len(shown) > 120 else ''})")
 
 
@@ -112,6 +115,8 @@ class Codec:
             found = _CLASS.search(str(error))
             kind = found[1].rpartition(".")[2] if found else type(value).__name__
             raise _refused(value, what, f"{kind} is not JSON; annotate it with a type, or convert it first") from error
+        except Exception as error:  # a type's own code may raise anything
+            raise _refused(value, what, f"writing it raised {in_words(error)}") from error
         self._check_text(value, text, what)
         return text
 
@@ -123,6 +128,9 @@ class Codec:
             return self.adapter.validate_json(text)
         except ValueError as error:
             raise ValueRefused(f"{what} does not fit {_name(self.type)}: {_first_problem(error)}") from error
+        except Exception as error:  # a type's own code may raise anything
+            problem = f"reading it raised {in_words(error)}"
+            raise ValueRefused(f"{what} does not fit {_name(self.type)}: {problem}") from error
 
     def taken(self, value: Any, what: str) -> tuple[str, Any]:
         """The text of ``value`` and its decoded copy, refused unless the copy equals what was given."""
@@ -130,7 +138,11 @@ class Codec:
         if self._bare(value):
             return text, value
         copy = self.decode(text, what)
-        if not _same(value, copy):
+        try:
+            same = _same(value, copy)
+        except Exception as error:  # a type's own comparison may raise anything
+            raise _refused(value, what, f"comparing it with what comes back raised {in_words(error)}") from error
+        if not same:
             raise _refused(
                 value, what, f"it does not survive the round trip, it comes back as {copy!r:.120}; annotate its type"
             )
@@ -179,7 +191,7 @@ def _name(type_: Any) -> str:
 
 def _first_problem(error: Any) -> str:
     if not hasattr(error, "errors"):
-        return str(error)  # of a validator that is not pydantic's
+        return in_words(error)  # of a validator that is not pydantic's
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     more = len(error.errors()) - 1

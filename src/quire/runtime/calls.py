@@ -14,7 +14,7 @@ from quire.machine.effect import path_of
 from quire.machine.workflow import hints_of
 from quire.model.codec import Codec, codec
 from quire.model.receipt import Kind, Receipt
-from quire.runtime.hold import Hold
+from quire.runtime.hold import Hold, contained
 
 
 def name_of(fn: Callable[..., Any]) -> str:
@@ -65,12 +65,12 @@ async def call(hold: Hold, fn: Callable[..., Any], key: str, name: str, args: An
         value: Any
         inner = fn.func if isinstance(fn, partial) else fn
         if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__):
-            value = await fn(*args, **kwargs)
+            value = await contained(fn(*args, **kwargs))
         else:
             loop = asyncio.get_running_loop()
-            value = await loop.run_in_executor(hold.host.threads, partial(fn, *args, **kwargs))
+            value = await contained(loop.run_in_executor(hold.host.threads, partial(fn, *args, **kwargs)))
             if inspect.isawaitable(value):
-                value = await value
+                value = await contained(value)
         text, copy = type_.taken(value, f"what {name!r} returned")
         hold.answer(hold.receipt(Kind.CALL, key, name, text, fn=path))
         return copy

@@ -20,7 +20,7 @@ from quire.model.codec import PLAIN
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.wait import On, Wait
 from quire.runtime.calls import check_code, returns
-from quire.runtime.hold import Hold, IntentTaken, RateUsedUp, described
+from quire.runtime.hold import Hold, IntentTaken, RateUsedUp, contained, described
 
 #: How long to leave another record to an effect under a key of the user's own.
 LOOK_AGAIN_SECONDS = 2.0
@@ -147,7 +147,7 @@ async def _act(
         raise NotDone("the worker was away too long between its intent and the act; it did not act")
     try:
         async with asyncio.timeout(left):
-            value = await host.act(effect, _act_of(hold, key), args, kwargs)
+            value = await contained(host.act(effect, _act_of(hold, key), args, kwargs))
     except (NotDone, ConnectionRefusedError) as error:
         await hold.deliver(_void(hold, intent))
         raise NotDone(str(error)) from error
@@ -200,7 +200,7 @@ async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, 
         await hold.block(doubted(intent.key, effect.name))
     with hold.flight():
         try:
-            found = await host.probe(effect, _act_of(hold, intent.key), args, kwargs)
+            found = await contained(host.probe(effect, _act_of(hold, intent.key), args, kwargs))
         except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
             found = None
             unknown: str | None = described(error)

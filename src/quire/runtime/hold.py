@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quire.clock import next_id
-from quire.errors import DefinitionError, IllegalMove, InputError, LeaseLost, QuireError, did_you_mean
+from quire.errors import DefinitionError, IllegalMove, InputError, LeaseLost, QuireError, did_you_mean, in_words
 from quire.machine import transition
 from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits
 from quire.machine.transition import Move
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from quire.runtime.run import Pending, Run
 
 log = logging.getLogger("quire.worker")
+
+T = TypeVar("T")
 
 #: Receipts of calls ride with the next commit, but not longer than this.
 RIDE_SECONDS = 0.2
@@ -64,6 +66,18 @@ class RateUsedUp(QuireError):
 
 class IntentTaken(QuireError):
     """Another record has intended, or done, the effect of this key."""
+
+
+class Exited(Exception):
+    """The step's code called ``sys.exit``."""
+
+
+async def contained(work: Awaitable[T]) -> T:
+    """The same, but ``sys.exit`` is an error like any other: in a task of its own it would end the whole process."""
+    try:
+        return await work
+    except SystemExit as error:
+        raise Exited(f"sys.exit({error.code!r}) was called").with_traceback(error.__traceback__) from error
 
 
 class Hold:
@@ -458,7 +472,7 @@ class Hold:
 
     async def _outcome(self) -> Outcome | None:
         """Run the step's function. As soon as it is over, nobody cancels its task any more: others run in it, too."""
-        failure: Exception | None = None
+        failure: BaseException | None = None
         value: Any = None
         try:
             if self.step.is_async:
@@ -466,20 +480,25 @@ class Hold:
                 value = await self.step.fn(self.run)
             else:
                 value = await self._in_thread()
-        except asyncio.CancelledError:
-            if not (self._suspending is not None or self.stop is not None or self.lost):
+        except asyncio.CancelledError as error:
+            asked = self._suspending is not None or self.stop is not None or self.lost
+            if not asked and self.host.ending():
                 raise
             task, self._task = self._task, None
             while task is not None and task.cancelling():
                 task.uncancel()
-            await self._landed()
-            return self.stop
+            if asked:
+                await self._landed()
+                return self.stop
+            failure = error
         except Suspended:
             return None
         except LeaseLost:
             self.lost = True
             return None
-        except Exception as error:  # noqa: BLE001 - a step may raise anything
+        except (KeyboardInterrupt, GeneratorExit):  # the process ends
+            raise
+        except BaseException as error:  # noqa: BLE001 - a step may raise anything, also sys.exit or a panic of a library
             failure = error
         finally:
             self._task = None
@@ -491,9 +510,9 @@ class Hold:
             return self.stop
         self._over = True
         try:
-            return self._returned(value) if failure is None else self._failed(failure)
-        except QuireError as error:
-            return self._failed(error)
+            return self._returned(value) if failure is None else self.failed(failure)
+        except Exception as error:  # noqa: BLE001 - what a step returns may have code of its own
+            return self.failed(error)
 
     async def _in_thread(self) -> Any:
         from quire.runtime.run import SyncRun
@@ -510,9 +529,14 @@ class Hold:
             self._quiet = asyncio.get_running_loop().create_future()
             await self._quiet
 
-    def _failed(self, error: Exception) -> Outcome:
-        text = described(error)
-        delay = self.step.retry.delay(self.record.attempt + 1, error)
+    def failed(self, error: BaseException, text: str = "") -> Tried | Broke:
+        """What a try that failed comes to: another one, or none. Whether to try again is asked of the user's code."""
+        text = text or described(error)
+        try:
+            delay = self.step.retry.delay(self.record.attempt + 1, error)
+        except Exception as odd:  # noqa: BLE001 - it may raise anything, too
+            text += f"; it is not tried again, for its Retry(on=...) raised {described(odd)}"
+            delay = None
         if delay is None:
             return Broke(text, undo=self.workflow.on_failure == "undo")
         return Tried(text, delay)
@@ -541,10 +565,11 @@ class Hold:
 
 def described(error: BaseException) -> str:
     """An error as the record shows it: its type, its words, and where in the user's code it came from."""
-    kind = type(error).__name__
-    text = f"{kind}: {error}" if str(error) else kind
+    text = in_words(error)
     if isinstance(error, QuireError):
-        text = str(error) or kind
+        text = str(error) or text
+    elif isinstance(error, asyncio.CancelledError):
+        text += "; something that the step awaited was cancelled, though nobody asked the step to end"
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

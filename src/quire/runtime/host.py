@@ -70,6 +70,10 @@ class Host(Protocol):
         """Whether that worker's process has surely ended."""
         ...
 
+    def ending(self) -> bool:
+        """Whether the worker itself is being cancelled: the process ends."""
+        ...
+
     def swallowed(self, record: Record) -> None:
         """A step went on after it was cancelled: user code swallowed the cancellation."""
         ...

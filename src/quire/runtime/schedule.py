@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quire.clock import iso, next_id
+from quire.errors import InputError
 from quire.ledger.base import Ledger
 from quire.machine import transition
 from quire.machine.workflow import Registry, Workflow
@@ -73,7 +74,10 @@ async def start_due(ledger: Ledger, registry: Registry, now: float) -> int:
                 schedules += 1
                 # The first has the moment alone, as all had once; two that are due at one moment are two records.
                 ending = "" if schedules == 1 else f"-{schedules}"
-                started += await _start_cron(ledger, workflow, source, options, number, now, ending)
+                try:
+                    started += await _start_cron(ledger, workflow, source, options, number, now, ending)
+                except InputError as error:  # it keeps no other from starting
+                    log.error("the schedule %r of %r starts nothing: %s", source.spec, workflow.name, error)
     return started
 
 

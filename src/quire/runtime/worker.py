@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
-from quire.errors import Crowded, LedgerUnavailable, Moved, QuireError, WorkerClosed
+from quire.errors import Crowded, LedgerUnavailable, Moved, ValueRefused, WorkerClosed
 from quire.ledger.base import Ledger
 from quire.machine import transition
 from quire.machine.difference import changes
@@ -26,14 +26,14 @@ from quire.machine.effect import Act, Effect, longest_timeout
 from quire.machine.outcome import Broke, Stopped, Tried, Yielded
 from quire.machine.workflow import Registry, Step, Workflow
 from quire.model.change import Applied, Change, Claim, Holding, Slot, Verdict
-from quire.model.codec import dump, parse
+from quire.model.codec import PLAIN, dump, parse
 from quire.model.event import Line
 from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
 from quire.runtime import process, schedule, undo
 from quire.runtime.committer import Committer, Told
-from quire.runtime.hold import Hold
+from quire.runtime.hold import Hold, contained, described
 from quire.runtime.lanes import Lanes, Stay
 from quire.runtime.run import Run
 
@@ -98,6 +98,8 @@ class Worker:
         #: A claim is under way.
         self._asking = False
         self._until_idle = False
+        #: The task in which ``run`` is.
+        self._running: asyncio.Task[Any] | None = None
         self._new_incarnation()
 
     # -- host.Host ---------------------------------------------------------------------------------------------
@@ -136,10 +138,13 @@ class Worker:
 
     async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
         assert effect.undo is not None
-        await effect.undo(act, value)
+        await contained(effect.undo(act, value))
 
     def known_dead(self, worker: WorkerRow) -> bool:
         return process.known_dead(worker)
+
+    def ending(self) -> bool:
+        return self._running is None or self._running.cancelling() > 0
 
     def swallowed(self, record: Record) -> None:
         log.warning("a step of %r went on after it was cancelled: its code swallows the cancellation", record.record_id)
@@ -238,6 +243,7 @@ class Worker:
 
         Raises ``Moved``, with where to, if the ledger is sealed: after the acts under way have their receipts.
         """
+        self._running = asyncio.current_task()
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget
@@ -455,7 +461,7 @@ class Worker:
         stay.steps += 1
         try:
             hold = stay.hold = self._held(record, workflow, step, receipts)
-        except QuireError as error:
+        except Exception as error:  # noqa: BLE001 - a migration or a type of the user's may raise anything
             await self._unreadable(record, workflow, step, error)
             self._let_go(stay)
             return
@@ -522,10 +528,10 @@ class Worker:
         return hold
 
     async def _unreadable(
-        self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, error: QuireError
+        self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, error: Exception
     ) -> None:
         """The record's data does not fit the code: it errs, with the reason, and nothing is lost."""
-        made = transition.settle(record, Broke(str(error)), self.now())
+        made = transition.settle(record, Broke(described(error)), self.now())
         frees = workflow.cap is not None or (step is not None and step.cap is not None)
         change = Change(
             next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines, frees=frees
@@ -543,6 +549,9 @@ class Worker:
                 more = await self.look_after()
             except LedgerUnavailable as error:
                 log.warning("housekeeping failed: %s", error)
+                more = False
+            except Exception:
+                log.exception("housekeeping failed")  # the next look is the guarantee: it must come
                 more = False
 
     async def look_after(self) -> bool:
@@ -569,8 +578,7 @@ _UNDO_STEP = Step(name=UNDO, fn=None, then=(), retry=undo.RETRY, timeout=3600.0)
 
 def _late(hold: Hold) -> Tried | Broke:
     text = f"step {hold.step.name!r} took longer than its timeout of {hold.step.timeout:g} s"
-    delay = hold.step.retry.delay(hold.record.attempt + 1, TimeoutError(text))
-    return Broke(text) if delay is None else Tried(text, delay)
+    return hold.failed(TimeoutError(text), text)
 
 
 def _migrated(record: Record, workflow: Workflow[Any, Any, Any]) -> Record:
@@ -579,6 +587,15 @@ def _migrated(record: Record, workflow: Workflow[Any, Any, Any]) -> Record:
         return record
     version, data = record.code_version, parse(record.data)
     while version in workflow.migrations and version < workflow.version:
-        data = workflow.migrations[version](data)
+        data = _converted(workflow, version, data)
         version += 1
-    return record._replace(data=dump(data), code_version=version)
+    return record._replace(data=PLAIN.encode(data, "what its migration made of its data"), code_version=version)
+
+
+def _converted(workflow: Workflow[Any, Any, Any], version: int, data: Any) -> Any:
+    try:
+        return workflow.migrations[version](data)
+    except (Exception, SystemExit) as error:
+        raise ValueRefused(
+            f"its data could not be migrated from version {version} of {workflow.name!r}: {described(error)}"
+        ) from error

@@ -987,3 +987,73 @@ async def test_an_answer_stands_though_each_pass_shows_something_else_if_nobody_
         await trial.settle()
 
         assert record.result is True
+
+
+async def overdue(run: Run[Any, list[str]]) -> None:
+    await asyncio.Event().wait()
+
+
+async def broken(run: Run[Any, list[str]]) -> None:
+    raise ValueError("no")
+
+
+async def waits_with_what_cannot_be_kept(run: Run[Any, list[str]]) -> None:
+    run.data["it"] = object()
+    await run.wait("never")
+
+
+async def starts_a_child_that_is_there(run: Run[Any, list[str]]) -> None:
+    await run.child(half, {"n": 1}, id="it")
+
+
+@pytest.mark.parametrize("end", [overdue, broken, waits_with_what_cannot_be_kept, starts_a_child_that_is_there])
+async def test_what_a_record_did_is_undone_whatever_made_it_fail(end: Any) -> None:
+    book: list[str] = []
+    booked = asyncio.Event()
+    saga: Workflow[Any, Any, Any] = Workflow("saga", retry=Retry(1), on_failure="undo")
+
+    @saga.step(timeout="30s")
+    async def only(run: Run[Any, list[str]]) -> None:
+        await run.once(put, "flight")
+        booked.set()
+        await end(run)
+
+    async with Trial(saga, deps=book, also=[half]) as trial:
+        record = await trial.start({}, id="s")
+        await trial.client.start(half, {"n": 1}, id="s/it~1/0")
+        settling = asyncio.ensure_future(trial.settle())
+        await booked.wait()
+        for _ in range(200):
+            trial.clock.advance("1s")
+            await trial.clock.sleep(0)
+        await settling
+
+        assert (record.status, book) == ("CANCELLED", ["+flight", "-flight"])
+
+
+async def test_a_record_whose_data_no_code_reads_is_an_error_and_is_undone_if_a_person_says_so() -> None:
+    book: list[str] = []
+    trip: Workflow[Any, Any, Any] = Workflow("trip", on_failure="undo")
+
+    @trip.step(then="ride")
+    async def fly(run: Run[Any, list[str]]) -> None:
+        await run.once(put, "flight")
+
+    trip.state("ride", then="hotel")
+
+    @trip.step
+    async def hotel(run: Run[Any, list[str]]) -> None: ...
+
+    async with Trial(trip, deps=book) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        trip.version = 2
+        trip.migrate(1)(lambda data: {"to": data["where"]})
+        await trial.client.move(record.record_id, "hotel")
+        await trial.settle()
+        assert (record.status, book) == ("ERROR", ["+flight"])
+
+        await trial.client.cancel(record.record_id, undo=True, by="ann@x.eu")
+        await trial.settle()
+
+        assert (record.status, book) == ("CANCELLED", ["+flight", "-flight"])

@@ -27,7 +27,7 @@ from quire.model.change import Applied, Change, Conflict, Rate, Refused, Verdict
 from quire.model.codec import dump, readable
 from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage, key_of
-from quire.model.record import Record, Status
+from quire.model.record import UNDO, Record, Status
 from quire.model.side import Fanin
 from quire.model.wait import Wait, load_waits
 from quire.runtime.committer import Told
@@ -291,6 +291,8 @@ class Hold:
         """The change that an outcome leads to. What is submitted after it stands on its image."""
         slot = self._slot(outcome) if keep or isinstance(outcome, Saved) else None
         before = self.record
+        if isinstance(outcome, Broke):
+            outcome = self._broke(outcome.error, before)
         made = transition.settle(before, outcome, self.host.now(), keep=slot)
         image = made.image
         if self.note is not image.note:
@@ -324,6 +326,10 @@ class Hold:
             )
         )
 
+    def _broke(self, error: str, before: Record) -> Broke:
+        """No try follows. Whatever made it so, the workflow says whether what was done is undone."""
+        return Broke(error, undo=self.workflow.on_failure == "undo" and before.step != UNDO)
+
     def _heard(self, before: Record, verdict: Verdict) -> Change | None:
         """What a verdict means for the hold; and the change to make instead where the ledger will not take this one."""
         if isinstance(verdict, Applied):
@@ -333,7 +339,7 @@ class Hold:
             self.lose()
         elif self.record.status is not Status.ERROR:
             self.record = before
-            broke = Broke(f"{verdict.code}: {verdict.reason}")
+            broke = self._broke(f"{verdict.code}: {verdict.reason}", before)
             return self._plain(transition.settle(before, broke, self.host.now()))
         return None
 
@@ -421,7 +427,7 @@ class Hold:
 
     def over(self) -> None:
         """The pass has ended. What it is made of lets go of each other, and is freed now, not when somebody tidies."""
-        del self.run
+        vars(self).pop("run", None)  # undoing has none
         self._pending = []
 
     def _unwind(self) -> None:
@@ -537,9 +543,7 @@ class Hold:
         except Exception as odd:  # noqa: BLE001 - it may raise anything, too
             text += f"; it is not tried again, for its Retry(on=...) raised {described(odd)}"
             delay = None
-        if delay is None:
-            return Broke(text, undo=self.workflow.on_failure == "undo")
-        return Tried(text, delay)
+        return Broke(text) if delay is None else Tried(text, delay)
 
     def _returned(self, value: Any) -> Outcome:
         """What the step's return value means."""

@@ -519,8 +519,10 @@ class Worker:
     def _held(
         self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, receipts: Sequence[Any]
     ) -> Hold:
+        if step is None:  # undoing reads no data: they may be just what could not be read
+            return Hold(self, record, workflow, _UNDO_STEP, receipts)
         as_found, record = record, _migrated(record, workflow)
-        hold = Hold(self, record, workflow, step or _UNDO_STEP, receipts)
+        hold = Hold(self, record, workflow, step, receipts)
         if record is not as_found:
             told = {"from": as_found.code_version, "to": record.code_version} | changes(as_found.data, record.data)
             hold.migrated = (Line("migrated", dump(told)),)
@@ -530,7 +532,10 @@ class Worker:
     async def _unreadable(
         self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, error: Exception
     ) -> None:
-        """The record's data does not fit the code: it errs, with the reason, and nothing is lost."""
+        """The record's data does not fit the code: it errs, with the reason, and nothing is lost.
+
+        Nothing is undone, whatever the workflow says of failures: the code failed, not the work, and can be mended.
+        """
         made = transition.settle(record, Broke(described(error)), self.now())
         frees = workflow.cap is not None or (step is not None and step.cap is not None)
         change = Change(

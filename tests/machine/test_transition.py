@@ -12,7 +12,7 @@ import pytest
 
 from quire.errors import IllegalMove
 from quire.machine import transition
-from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+from quire.machine.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 from quire.machine.transition import Move
 from quire.model.change import Slot
 from quire.model.record import UNDO, Record, Status, beside, new_record
@@ -70,6 +70,7 @@ TABLE = [
     Row("Waits", "worker", settled(Waits((SIGNAL,), "{}")), {R: W}),
     Row("Waits, for a person", "worker", settled(Waits((SIGNAL, QUESTION), "{}")), {R: N}),
     Row("Saved", "worker", settled(Saved("{}")), {R: R}),
+    Row("Migrated", "worker", settled(Migrated("{}", 2)), {R: R}),
     Row("Tried", "worker", settled(Tried("429", 9.0)), {R: P}),
     Row("Broke", "worker", settled(Broke("a bug")), {R: E}),
     Row("Broke, to be undone", "worker", settled(Broke("a bug", undo=True)), {R: P}),

@@ -688,6 +688,65 @@ async def test_a_renamed_step_has_one_cap_under_all_its_names() -> None:
         assert most == 2
 
 
+def to_recipient(data: dict[str, Any]) -> dict[str, Any]:
+    return {"recipient": data["to"]}
+
+
+@every_kill
+async def test_a_pass_that_is_killed_and_the_next_one_see_the_same_migrated_data() -> None:
+    old: Workflow[Any, Any, Any] = Workflow("letters")
+    new: Workflow[Any, Any, Any] = Workflow("letters", version=2)
+    new.migrate(1)(to_recipient)
+    seen: list[tuple[int, dict[str, Any]]] = []
+
+    @old.step
+    async def write(run: Run) -> None: ...
+
+    @new.step(was="write")
+    async def send(run: Run[Any, list[str]]) -> str:
+        seen.append((run.version, dict(run.data)))
+        return await run.once(note_down, run.data["recipient"])
+
+    async with Trial(old, deps=[]) as trial:
+        record = await trial.start({"to": "ann"})
+        trial.client.registry.workflows["letters"] = trial.workflow = new
+        await trial.settle()
+
+        assert record.result == "ANN"
+        assert set(map(str, seen)) == {"(2, {'recipient': 'ann'})"}
+        kinds = [event.kind for event in await trial.client.events(record.record_id)]
+        assert kinds.count("migrated") == 1
+
+
+async def test_a_step_that_began_under_older_code_goes_on_with_its_data() -> None:
+    seen: list[tuple[int, dict[str, Any]]] = []
+
+    async def ask(run: Run[Any, list[str]]) -> None:
+        seen.append((run.version, dict(run.data)))
+        await run.once(note_down, "asked")
+        await run.wait("go")
+
+    async def send(run: Run[Any, list[str]]) -> None:
+        seen.append((run.version, dict(run.data)))
+
+    old: Workflow[Any, Any, Any] = Workflow("letters")
+    new: Workflow[Any, Any, Any] = Workflow("letters", version=3)
+    new.migrate(1)(to_recipient)  # and none from version 2 on: nothing has changed there
+    for flow in (old, new):
+        flow.step(then="send")(ask)
+        flow.step(send)
+
+    async with Trial(old, deps=[]) as trial:
+        record = await trial.start({"to": "ann"})
+        await trial.settle()
+        trial.client.registry.workflows["letters"] = trial.workflow = new
+        await record.signal("go")
+        await trial.settle()
+
+        assert record.status == "DONE"
+        assert seen == [(1, {"to": "ann"}), (1, {"to": "ann"}), (2, {"recipient": "ann"})]
+
+
 async def test_a_schedule_starts_one_record_for_each_moment_and_catches_up_as_it_says() -> None:
     @workflow(on=[Cron("0 2 * * *", tz="Europe/Berlin")])
     async def nightly(run: Run[dict[str, Any]]) -> None: ...

@@ -42,6 +42,13 @@ class Saved(NamedTuple):
     data: str
 
 
+class Migrated(NamedTuple):
+    """The step is about to begin under newer code; its data is what the workflow's migrations made of it."""
+
+    data: str
+    code_version: int
+
+
 class Tried(NamedTuple):
     """The try failed and another follows after ``delay`` seconds."""
 
@@ -69,4 +76,4 @@ class Stopped(NamedTuple):
     undo: bool = False
 
 
-Outcome = Next | Done | Waits | Saved | Tried | Broke | Yielded | Stopped
+Outcome = Next | Done | Waits | Saved | Migrated | Tried | Broke | Yielded | Stopped

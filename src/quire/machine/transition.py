@@ -9,6 +9,7 @@ By a worker, which holds the record (``settle``; the status before is RUNNING):
     | Done     | DONE                                     | none           | as it is     | never                |
     | Waits    | WAITING, or NEEDS_APPROVAL if one asks   | as it is       | as it is     | earliest timer       |
     | Saved    | RUNNING                                  | as it is       | 0            | –                    |
+    | Migrated | RUNNING                                  | as it is       | as it is     | –                    |
     | Tried    | PENDING                                  | as it is       | +1           | now + delay          |
     | Broke    | ERROR, or PENDING at @undo               | as it is/@undo | +1           | never / now          |
     | Yielded  | PENDING                                  | as it is       | as it is     | now                  |
@@ -35,7 +36,7 @@ from typing import Any, NamedTuple, assert_never
 from quire.errors import IllegalMove
 from quire.machine import adoption
 from quire.machine.difference import changes
-from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+from quire.machine.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 from quire.model.change import Slot
 from quire.model.codec import dump, parse
 from quire.model.event import Line
@@ -143,6 +144,9 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             until = now + keep.timeout if keep is not None else record.run_until
             fields = {"data": data, "entry": entry, "attempt": 0, "losses": 0, "run_until": until}
             return _moved(record, now, "saved", {"step": record.step}, fields)
+        case Migrated(data=data, code_version=code_version):
+            versions = {"from": record.code_version, "to": code_version}
+            return _moved(record, now, "migrated", versions, {"data": data, "code_version": code_version})
         case Tried(error=error, delay=delay):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error, "again_in": round(delay, 3)}
             fields = _RELEASED | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}

@@ -94,8 +94,6 @@ class Hold:
     #: Set by the worker before each pass: how many steps the record has been here for, and since when.
     steps = 0
     since = 0.0
-    #: What the workflow's migrations made of the data before this pass, told with its move.
-    migrated: tuple[Line, ...] = ()
     _task: asyncio.Task[Any] | None = None
     _ride: asyncio.TimerHandle | None = None
     _flights = 0
@@ -312,7 +310,7 @@ class Hold:
                 before.version,
                 image,
                 self.host.worker_id,
-                (*lines, *self.migrated, *made.lines) if lines or self.migrated else made.lines,
+                (*lines, *made.lines) if lines else made.lines,
                 riding,
                 children,
                 fanins,
@@ -334,7 +332,6 @@ class Hold:
         """What a verdict means for the hold; and the change to make instead where the ledger will not take this one."""
         if isinstance(verdict, Applied):
             self.record = verdict.record
-            self.migrated = ()
         elif isinstance(verdict, Conflict):
             self.lose()
         elif self.record.status is not Status.ERROR:
@@ -349,8 +346,7 @@ class Hold:
 
     def _plain(self, made: Move) -> Change:
         record = self.record
-        lines = (*self.migrated, *made.lines)
-        return Change(next_id(), record.record_id, record.version, made.image, self.host.worker_id, lines)
+        return Change(next_id(), record.record_id, record.version, made.image, self.host.worker_id, made.lines)
 
     def _slot(self, outcome: Outcome) -> Any:
         if isinstance(outcome, Next):

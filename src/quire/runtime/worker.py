@@ -21,13 +21,11 @@ from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
 from quire.errors import Crowded, LedgerUnavailable, Moved, ValueRefused, WorkerClosed
 from quire.ledger.base import Ledger
 from quire.machine import transition
-from quire.machine.difference import changes
 from quire.machine.effect import Act, Effect, longest_timeout
-from quire.machine.outcome import Broke, Stopped, Tried, Yielded
+from quire.machine.outcome import Broke, Migrated, Stopped, Tried, Yielded
 from quire.machine.workflow import Registry, Step, Workflow
-from quire.model.change import Applied, Change, Claim, Holding, Slot, Verdict
+from quire.model.change import Applied, Change, Claim, Holding, Refused, Slot, Verdict
 from quire.model.codec import PLAIN, dump, parse
-from quire.model.event import Line
 from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
@@ -460,10 +458,14 @@ class Worker:
         receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
         stay.steps += 1
         try:
-            hold = stay.hold = self._held(record, workflow, step, receipts)
+            migrated = _migrated(record, workflow, self.now()) if step is not None else None
+            found = record if migrated is None else migrated.image
+            hold = stay.hold = self._held(found, workflow, step, receipts)
         except Exception as error:  # noqa: BLE001 - a migration or a type of the user's may raise anything
             await self._unreadable(record, workflow, step, error)
             self._let_go(stay)
+            return
+        if migrated is not None and not await self._migrate(stay, migrated, workflow):
             return
         hold.steps, hold.since = stay.steps, stay.since
         self.holds[record.record_id] = hold
@@ -521,13 +523,29 @@ class Worker:
     ) -> Hold:
         if step is None:  # undoing reads no data: they may be just what could not be read
             return Hold(self, record, workflow, _UNDO_STEP, receipts)
-        as_found, record = record, _migrated(record, workflow)
         hold = Hold(self, record, workflow, step, receipts)
-        if record is not as_found:
-            told = {"from": as_found.code_version, "to": record.code_version} | changes(as_found.data, record.data)
-            hold.migrated = (Line("migrated", dump(told)),)
         Run(hold)
         return hold
+
+    async def _migrate(self, stay: Stay, made: transition.Move, workflow: Workflow[Any, Any, Any]) -> bool:
+        """Commit what the migrations made of the data before the pass does anything with it; whether it may go on.
+
+        Otherwise a kill after the pass's first receipt would leave the old data beside receipts of the new code.
+        """
+        record, hold = stay.record, stay.hold
+        assert hold is not None
+        change = Change(next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines)
+        verdict = await self.submit(change)
+        match verdict:
+            case Applied(record=kept) if kept.status is Status.RUNNING and kept.run_id == stay.run_id:
+                hold.record = kept
+                return True
+            case Refused(code=code, reason=reason):
+                await self._unreadable(record, workflow, hold.step, ValueRefused(f"{code}: {reason}"))
+                self._let_go(stay)
+            case _:  # it is another's, or a wish to cancel was obeyed
+                self._settled(stay, verdict)
+        return False
 
     async def _unreadable(
         self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, error: Exception
@@ -586,15 +604,21 @@ def _late(hold: Hold) -> Tried | Broke:
     return hold.failed(TimeoutError(text), text)
 
 
-def _migrated(record: Record, workflow: Workflow[Any, Any, Any]) -> Record:
-    """Data of a record that started under an older version, converted by the workflow's migrations at a step's top."""
-    if record.code_version >= workflow.version or not workflow.migrations or record.facts or record.entry is not None:
-        return record
+def _migrated(record: Record, workflow: Workflow[Any, Any, Any], now: float) -> transition.Move | None:
+    """Data of a record that started under an older version, converted by the workflow's migrations at a step's top.
+
+    A step that has begun under the older version goes on with its data: its receipts were made with them.
+    """
+    if record.code_version >= workflow.version or record.code_version not in workflow.migrations:
+        return None
+    if record.facts or record.entry is not None:
+        return None
     version, data = record.code_version, parse(record.data)
     while version in workflow.migrations and version < workflow.version:
         data = _converted(workflow, version, data)
         version += 1
-    return record._replace(data=PLAIN.encode(data, "what its migration made of its data"), code_version=version)
+    made = Migrated(PLAIN.encode(data, "what its migration made of its data"), version)
+    return transition.settle(record, made, now)
 
 
 def _converted(workflow: Workflow[Any, Any, Any], version: int, data: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+from quire.machine.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 from quire.model.wait import On, Wait
 
 OUTCOMES: dict[str, Outcome] = {
@@ -13,6 +13,7 @@ OUTCOMES: dict[str, Outcome] = {
     "waits": Waits((Wait(On.SIGNAL, "key", "paid", until=1e10),), '{"b": 2}'),
     "asks": Waits((Wait(On.QUESTION, "key", "ok?", about={"text": "ok?"}),), "{}"),
     "saved": Saved('{"c": 3}'),
+    "migrated": Migrated('{"d": 4}', 2),
     "tried": Tried("a 429", 10.0),
     "broke": Broke("a bug"),
     "broke-undo": Broke("a bug", undo=True),
@@ -23,4 +24,6 @@ OUTCOMES: dict[str, Outcome] = {
 #: Those that leave the step, or the record, behind.
 LEAVING = {name: OUTCOMES[name] for name in ("next", "rests", "ends", "done", "broke", "broke-undo", "stopped")}
 #: Those after which the record would go on.
-GOING_ON = {name: OUTCOMES[name] for name in ("next", "rests", "waits", "asks", "saved", "tried", "yielded")}
+GOING_ON = {
+    name: OUTCOMES[name] for name in ("next", "rests", "waits", "asks", "saved", "migrated", "tried", "yielded")
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -201,3 +202,50 @@ async def test_what_may_be_repeated_is_not_repeated_while_another_worker_may_sti
         assert (waits.status, waits.due_at) == (Status.WAITING, intent.act_by)
         assert before == []
         assert ((await client.get("h")).status, target.done) == (Status.DONE, ["it"])
+
+
+class Gate:
+    def __init__(self) -> None:
+        self.under_way = self.most = self.begun = 0
+        self.go = asyncio.Event()
+
+
+@effect(repeat=True, timeout="20s")
+async def slowly(act: Act[Gate]) -> str:
+    gate = act.deps
+    gate.begun += 1
+    gate.under_way += 1
+    gate.most = max(gate.most, gate.under_way)
+    await gate.go.wait()
+    gate.under_way -= 1
+    return "through"
+
+
+async def test_what_may_be_repeated_is_not_repeated_while_an_earlier_pass_still_acts() -> None:
+    """The run is past its end and taken back, and comes to the same worker again; its act goes on meanwhile."""
+
+    @workflow(timeout="1s", retry=Retry(5, first="10ms"))
+    async def hurried(run: Run[dict[str, Any], Gate]) -> str:
+        return await run.once(slowly)
+
+    clock, gate = ToldClock(), Gate()
+    async with Client(MemoryLedger(clock), workflows=[hurried], deps=gate, clock=clock) as client:
+        await client.start(hurried, {}, id="h")
+        worker = client.worker()
+        working = asyncio.ensure_future(worker.run())
+        waited = False
+        for _ in range(1000):
+            clock.advance(0.1)
+            await clock.sleep(0)
+            waited |= (await client.get("h")).status is Status.WAITING
+        before = gate.begun
+        gate.go.set()
+        for _ in range(1000):
+            clock.advance(0.1)
+            await clock.sleep(0)
+        worker.stop()
+        await working
+
+        record = await client.get("h")
+        assert (waited, before, gate.most) == (True, 1, 1)
+        assert (record.status, record.result) == (Status.DONE, '"through"')

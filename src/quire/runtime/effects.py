@@ -22,7 +22,7 @@ from quire.model.wait import On, Wait
 from quire.runtime.calls import check_code, returns
 from quire.runtime.hold import Hold, IntentTaken, RateUsedUp, contained, described
 
-#: How long to leave another record to an effect under a key of the user's own.
+#: How long to leave an effect, at the least, to whoever is doing it: another record, or an earlier pass.
 LOOK_AGAIN_SECONDS = 2.0
 
 
@@ -139,15 +139,28 @@ async def _act(
         act_by=host.now() + timeout,
         undo=effect.path if effect.undo is not None else "",
     )
-    await hold.facts([intent], (effect.rate,) if effect.rate is not None else ())
-    hold.known[key] = intent
+    acting = (key, intent.nonce)
+    host.acting.add(acting)
+    try:
+        await hold.facts([intent], (effect.rate,) if effect.rate is not None else ())
+        hold.known[key] = intent
+        return await _acted(hold, effect, intent, until, args, kwargs)
+    finally:
+        host.acting.discard(acting)
+
+
+async def _acted(
+    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float, args: Any, kwargs: Any
+) -> Any:
+    """The act itself, over its intent, and its receipt."""
+    host = hold.host
     left = until - host.clock.boottime()  # the last look at the clock before the act
     if left <= 0 or hold.lost:
         await hold.deliver(_void(hold, intent))
         raise NotDone("the worker was away too long between its intent and the act; it did not act")
     try:
         async with asyncio.timeout(left):
-            value = await contained(host.act(effect, _act_of(hold, key), args, kwargs))
+            value = await contained(host.act(effect, _act_of(hold, intent.key), args, kwargs))
     except (NotDone, ConnectionRefusedError) as error:
         await hold.deliver(_void(hold, intent))
         raise NotDone(str(error)) from error
@@ -188,9 +201,10 @@ async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, 
     host = hold.host
     if effect.repeat:
         # Acting again is harmless; acting at the same time as somebody who still may need not be.
-        if host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent):
+        if _acts_here(hold, intent) or (host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent)):
             name = f"{effect.name} to end elsewhere"
-            await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=intent.act_by))
+            until = max(intent.act_by or 0.0, host.now() + LOOK_AGAIN_SECONDS)
+            await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
         await hold.deliver(_void(hold, intent))
         return None
     settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)
@@ -221,10 +235,15 @@ async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, 
     return None
 
 
+def _acts_here(hold: Hold, intent: Receipt) -> bool:
+    """An earlier pass of this very worker acts on it still: its record was taken back, but the act goes on."""
+    return (intent.key, intent.nonce) in hold.host.acting
+
+
 async def _actor_ended(hold: Hold, intent: Receipt) -> bool:
     """Whether whoever intended it is known to have ended: this very worker, its farewell, or a dead process here."""
     if intent.worker == hold.host.worker_id:
-        return True
+        return not _acts_here(hold, intent)
     with hold.flight():
         workers = await hold.host.ledger.workers()
     for worker in workers:

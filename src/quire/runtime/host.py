@@ -26,6 +26,8 @@ class Host(Protocol):
     deps: Any
     #: Where signals reach this ledger from outside; empty: nowhere.
     public_url: str
+    #: The acts that are under way here, each by the key and the nonce of its intent.
+    acting: set[tuple[str, str]]
     #: Until when this worker may work, on the ledger's clock; None: no end.
     budget_end: float | None
 

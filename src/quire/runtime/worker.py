@@ -79,6 +79,7 @@ class Worker:
         self.budget_end: float | None = None
         self._budget = 0.0
         self.holds: dict[str, Hold] = {}
+        self.acting: set[tuple[str, str]] = set()
         #: Every record that the ledger gave this worker, from the claim's answer on, by its version then.
         self._given: dict[str, int] = {}
         #: Called with every record that this worker has settled, as it is then.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from quire import Act, Run, Status, effect, workflow
 from quire.errors import Moved
 from quire.ledger.memory import MemoryLedger
+from quire.ledger.sqlite import SqliteLedger
 from quire.machine.workflow import Registry
 from quire.model.change import Order
 from quire.model.receipt import Stage
@@ -308,3 +310,26 @@ async def test_the_verdict_on_a_receipt_tells_that_the_record_is_to_be_cancelled
         assert receipt.stage is Stage.DONE
         assert after == []
         assert (await client.get("t")).status is Status.CANCELLED
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_a_ledger_is_closed_after_what_works_there_has_said_farewell(tmp_path: Path, cancelled: bool) -> None:
+    clock = ToldClock()
+
+    @workflow
+    async def any_(run: Run[dict[str, Any]]) -> None: ...
+
+    def opened() -> Client:
+        return Client(SqliteLedger(tmp_path / "ledger.db", clock), workflows=[any_], clock=clock)
+
+    async with opened() as client:
+        working = asyncio.ensure_future(client.work(forever=True))
+        while not await client.workers():
+            await clock.sleep(0)
+        if cancelled:
+            working.cancel()
+    [ended] = await asyncio.gather(working, return_exceptions=True)
+
+    assert isinstance(ended, asyncio.CancelledError) if cancelled else ended == 0
+    async with opened() as client:
+        assert [worker.closed for worker in await client.workers()] == ["farewell"]

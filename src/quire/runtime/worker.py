@@ -99,6 +99,7 @@ class Worker:
         self._until_idle = False
         #: The task in which ``run`` is.
         self._running: asyncio.Task[Any] | None = None
+        self._ended = asyncio.Event()
         self._new_incarnation()
 
     # -- host.Host ---------------------------------------------------------------------------------------------
@@ -243,13 +244,22 @@ class Worker:
         Raises ``Moved``, with where to, if the ledger is sealed: after the acts under way have their receipts.
         """
         self._running = asyncio.current_task()
+        self._ended.clear()
+        try:
+            await self._run(budget, until_idle)
+        finally:
+            self._running = None
+            self._ended.set()
+
+    async def _run(self, budget: Span | None, until_idle: bool) -> None:
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget
-        await self._patiently(self._beat)
-        await self._patiently(self.look_after)
-        keepers = [asyncio.ensure_future(work) for work in (self._beating(), self._minding(), self._housekeeping())]
+        keepers: list[asyncio.Future[None]] = []
         try:
+            await self._patiently(self._beat)
+            await self._patiently(self.look_after)
+            keepers += map(asyncio.ensure_future, (self._beating(), self._minding(), self._housekeeping()))
             self._until_idle = until_idle
             with process.tidying_rarely():
                 await self._dispatch()
@@ -261,7 +271,8 @@ class Worker:
             for keeper in keepers[1:]:
                 keeper.cancel()
             await self._wind_up()
-            keepers[0].cancel()
+            for keeper in keepers[:1]:  # the heart beats to the last
+                keeper.cancel()
             await asyncio.gather(*keepers, return_exceptions=True)
             await self.committer.close()
             try:
@@ -279,6 +290,12 @@ class Worker:
         """Claim nothing more; what runs may finish within the grace period of ``run``'s end."""
         self._stopping = True
         self._nudge.set()
+
+    async def leave(self) -> None:
+        """Stop, and wait until ``run`` has ended: whoever closes the ledger waits for its farewell."""
+        if self._running is not None:
+            self.stop()
+            await self._ended.wait()
 
     #: How long running steps may go on after ``stop`` before they are asked to yield.
     grace: float = 10.0

@@ -65,6 +65,14 @@ class Client(ClientActs):
         self.wakers: list[Callable[[], None]] = []
         self._workers: WeakSet[RunningWorker] = WeakSet()
 
+    async def __aexit__(self, *exc: object) -> None:
+        """What still works here, or was only just cancelled, says farewell before the ledger is closed."""
+        try:
+            for worker in list(self._workers):
+                await worker.leave()
+        finally:
+            await super().__aexit__(*exc)
+
     # -- starting ----------------------------------------------------------------------------------------------
 
     async def start(

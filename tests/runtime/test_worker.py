@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from quire import Act, Run, Status, effect, workflow
+from quire import Act, Run, Status, Workflow, effect, workflow
 from quire.errors import Moved
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.sqlite import SqliteLedger
@@ -333,3 +333,39 @@ async def test_a_ledger_is_closed_after_what_works_there_has_said_farewell(tmp_p
     assert isinstance(ended, asyncio.CancelledError) if cancelled else ended == 0
     async with opened() as client:
         assert [worker.closed for worker in await client.workers()] == ["farewell"]
+
+
+async def test_what_a_step_left_waiting_does_not_suspend_what_comes_after_it() -> None:
+    clock = ToldClock()
+    ledger = HoldingLedger(MemoryLedger(clock))
+    barriers: list[Barrier] = []
+    line: Workflow[dict[str, Any], str, None] = Workflow("line", result=str)
+
+    async def fails() -> None:
+        barriers.append(ledger.hold_answer("commit"))
+        raise ValueError
+
+    @line.step(then="last")
+    async def first(run: Run[dict[str, Any]]) -> None:
+        try:
+            await asyncio.gather(run.wait("never"), fails())
+        except ValueError:
+            return
+
+    @line.step
+    async def last(run: Run[dict[str, Any]]) -> str:
+        return "done"
+
+    async with Client(ledger, workflows=[line], clock=clock) as client:
+        await client.start(line, {}, id="l")
+        working = asyncio.ensure_future(client.work())
+        await until(clock, lambda: bool(barriers))
+        await barriers[0].arrived()
+        for _ in range(20):
+            await clock.sleep(0)  # the first step has settled; its verdict is not here yet
+        barriers[0].release()
+        await working
+
+        assert (await client.get("l")).status is Status.DONE
+        kinds = [event.kind for event in await client.events("l")]
+        assert kinds == ["started", "claimed", "moved", "done"]

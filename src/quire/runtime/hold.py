@@ -397,7 +397,8 @@ class Hold:
             asyncio.get_running_loop().call_soon(self._look, self._activity, TURNS)
 
     def _look(self, activity: int, turns: int) -> None:
-        if activity != self._activity or self._flights or self._suspending is not None or self.stop is not None:
+        over = self._over or self._suspending is not None or self.stop is not None
+        if activity != self._activity or self._flights or over:
             return
         if self._task is None:  # the step has ended, though something that it began is blocked
             return

@@ -85,6 +85,8 @@ def seconds(span: Span) -> float:
 def _length(span: Span) -> float:
     if isinstance(span, str):
         return _parsed(span)
+    if not isinstance(span, timedelta | int | float):
+        raise InputError(f"{span!r} is no span of time; write it like '90s', '5m', '1h30m', '3d'")
     try:
         return span.total_seconds() if isinstance(span, timedelta) else float(span)
     except OverflowError:

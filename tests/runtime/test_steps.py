@@ -795,6 +795,23 @@ async def test_a_schedule_whose_start_is_refused_says_so_and_goes_on(caplog: pyt
         assert started == ["nightly@2026-01-01T02:00Z", "nightly@2026-01-02T02:00Z"]
 
 
+async def test_a_schedule_gives_its_data_as_fields_or_as_the_workflows_type() -> None:
+    nightly = Workflow("nightly", data=Point, result=int)
+
+    @nightly.step
+    async def total(run: Run[Point]) -> int:
+        return run.data.x
+
+    nightly.on(Cron("0 2 * * *"), data={"x": 1})
+    nightly.on(Cron("0 3 * * *"), data=Point(x=2))
+
+    async with Trial(nightly) as trial:
+        await trial.settle()
+        await trial.advance("24h")
+
+        assert [record.result for record in await trial.client.find(workflow="nightly")] == ["1", "2"]
+
+
 def test_a_schedule_is_right_at_both_clock_changes() -> None:
     cron = Cron("30 2 * * *", tz="Europe/Berlin")
     spring = datetime(2026, 3, 28, tzinfo=UTC).timestamp()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, cast, overload
@@ -16,7 +16,8 @@ from typing_extensions import TypeVar
 
 from quire.clock import Span, seconds
 from quire.errors import DefinitionError
-from quire.machine.retry import NEVER, Retry
+from quire.machine import declared
+from quire.machine.retry import NEVER, Retry, check_retry
 from quire.model.change import Rate
 
 P = ParamSpec("P")
@@ -63,10 +64,14 @@ class Effect(Generic[P, T, X]):
 
     def named(self, name: str) -> Effect[P, T, X]:
         """The same effect under another name within the step: for loops."""
+        if not declared.is_text(name):
+            raise DefinitionError(f"the effect {self.name!r} cannot be named {name!r}: a name is text")
         return replace(self, name=name)
 
     def keyed(self, key: str) -> Effect[P, T, X]:
         """The same effect under a key of your own. It is global in the ledger: no other record does it again."""
+        if not declared.is_text(key):
+            raise DefinitionError(f"the effect {self.name!r} cannot be keyed {key!r}: a key is text")
         return replace(self, own_key=key)
 
     @property
@@ -76,6 +81,8 @@ class Effect(Generic[P, T, X]):
 
     async def __call__(self, act: Act[X], *args: P.args, **kwargs: P.kwargs) -> T:
         """The plain act, for tests; within a workflow use ``run.once(effect, ...)``."""
+        if not isinstance(act, Act):
+            raise DefinitionError(f"the effect {self.name!r} is called without its Act; use run.once({self.name}, …)")
         return await self.act(act, *args, **kwargs)
 
     def __hash__(self) -> int:
@@ -153,21 +160,45 @@ def effect(
 def effect(act: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Declare an act on the world outside: ``@effect`` or ``@effect(probe=..., undo=...)``."""
 
+    declared.options(options, _OPTIONS, "@effect")
+
     def declare(fn: Callable[..., Any]) -> Effect[Any, Any, Any]:
-        if not inspect.iscoroutinefunction(fn):
-            raise DefinitionError(f"the effect {fn.__qualname__!r} is no 'async def' function")
-        for word in ("probe", "undo"):
-            other = options.get(word)
-            if other is not None and not inspect.iscoroutinefunction(other):
-                raise DefinitionError(f"the {word} of effect {fn.__qualname__!r} is no 'async def' function")
-        for word in ("timeout", "settle"):
-            if word in options:
-                seconds(options[word])
+        _check(fn, options)
         made = Effect(act=fn, name=fn.__name__, **options)
         _DECLARED[made.path] = made
         return made
 
     return declare if act is None else declare(act)
+
+
+_OPTIONS = ("probe", "undo", "repeat", "fenced", "retry", "timeout", "settle", "rate")
+
+
+def _check(fn: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse an effect that could not be done, probed or undone as it is declared."""
+    if not inspect.iscoroutinefunction(fn):
+        name = getattr(fn, "__qualname__", None) or repr(fn)
+        raise DefinitionError(f"the effect {name!r} is no 'async def' function")
+    whose = f"effect {fn.__qualname__!r}"
+    parameters = inspect.signature(fn, follow_wrapped=False).parameters.values()
+    places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
+    if not places and not any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        raise DefinitionError(f"{whose} takes no parameter; its first is its Act: async def {fn.__name__}(act, …)")
+    for word in ("probe", "undo"):
+        if options.get(word) is not None and not inspect.iscoroutinefunction(options[word]):
+            raise DefinitionError(f"the {word} of {whose} is no 'async def' function")
+    probe, undo = options.get("probe"), options.get("undo")
+    named = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    if probe is not None and not declared.accepts(probe, places, named):
+        raise DefinitionError(f"the probe of {whose} cannot be called like its act; it must take the same arguments")
+    if undo is not None and not declared.accepts(undo, 2):
+        raise DefinitionError(f"the undo of {whose} cannot be called as undo(act, value), with the value of the act")
+    for word in ("repeat", "fenced"):
+        declared.word(options.get(word, False), (True, False), f"{word} of {whose}")
+    check_retry(options.get("retry", NEVER), whose)
+    declared.span(options.get("timeout", "30s"), f"the timeout of {whose}", least=1e-9)
+    declared.span(options.get("settle", "60s"), f"the settle of {whose}")
+    declared.rate(options.get("rate"), whose)
 
 
 def bare_effect(name: str, act: Callable[..., Awaitable[T]]) -> Effect[..., T, Any]:
@@ -177,6 +208,10 @@ def bare_effect(name: str, act: Callable[..., Awaitable[T]]) -> Effect[..., T, A
 
 def rate(count: float, per: Span, key: str) -> Rate:
     """At most ``count`` per ``per`` over all workers, for every step and effect that names the same key."""
-    if count <= 0 or seconds(per) <= 0:
-        raise DefinitionError(f"a rate of {count} per {per!r} lets nothing through")
+    if not declared.is_number(count) or not count > 0 or declared.span(per, "the span of a rate") <= 0:
+        raise DefinitionError(
+            f"a rate of {count!r} per {per!r} lets nothing through; write it as rate(10, '1m', 'key')"
+        )
+    if not declared.is_text(key):
+        raise DefinitionError(f"{key!r} is no key of a rate: it is a name that steps and effects share")
     return Rate(key, float(count), seconds(per))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from quire.clock import Span, seconds
 from quire.errors import DefinitionError
+from quire.machine import declared
 
 
 class Fail(Exception):
@@ -27,12 +28,16 @@ class Retry:
     on: Callable[[Exception], bool] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise DefinitionError(f"Retry(attempts={self.attempts}) tries nothing; the least is 1")
-        if self.factor < 1:
-            raise DefinitionError(f"Retry(factor={self.factor}) would shrink the back-off; the least is 1")
-        seconds(self.first)
-        seconds(self.most)
+        declared.whole(self.attempts, "Retry(attempts=…)")
+        if not declared.is_number(self.factor) or not self.factor >= 1:
+            raise DefinitionError(f"Retry(factor={self.factor!r}) would shrink the back-off; the least is 1")
+        declared.span(self.first, "Retry(first=…)")
+        declared.span(self.most, "Retry(most=…)")
+        test: object = self.on
+        if test is not None and (not callable(test) or isinstance(test, type)):
+            raise DefinitionError(
+                f"Retry(on={self.on!r}) must be a function of the error, as on=lambda error: isinstance(error, OSError)"
+            )
 
     def delay(self, attempt: int, error: BaseException, chance: Callable[[], float] = random.random) -> float | None:
         """How long to back off after try number ``attempt`` failed; None: that was the last."""
@@ -53,6 +58,11 @@ class Retry:
 
 
 NEVER = Retry(1)
+
+
+def check_retry(retry: object, whose: str) -> None:
+    if not isinstance(retry, Retry):
+        raise DefinitionError(f"the retry of {whose} is {retry!r}; write it as Retry(5)")
 
 
 def worth_trying(error: BaseException) -> bool:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
 from quire.errors import DefinitionError
+from quire.machine import declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,15 @@ class Cron:
 
         try:
             zone = self._zone()
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
             raise DefinitionError(f"{self.tz!r} is no time zone; write it like 'Europe/Berlin'") from error
+        if not isinstance(self.spec, str):
+            raise DefinitionError(f"{self.spec!r} is no cron schedule; write it like '0 2 * * *'")
         try:
             CronSim(self.spec, datetime(2026, 1, 1, tzinfo=zone))
         except CronSimError as error:
             raise DefinitionError(f"{self.spec!r} is no cron schedule ({error}); write it like '0 2 * * *'") from error
+        declared.word(self.catch_up, ("last", "all", "none"), f"catch_up of Cron({self.spec!r})")
 
     def _zone(self) -> tzinfo:
         from zoneinfo import ZoneInfo
@@ -70,6 +74,15 @@ class Inbox:
     tab: str
     at: Cron | None = field(default=None, kw_only=True)
     write_back: Sequence[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not declared.is_text(self.tab):
+            raise DefinitionError(f"{self.tab!r} is no tab; write it like Inbox('Leads')")
+        if self.at is not None and not isinstance(self.at, Cron):
+            raise DefinitionError(f"at of Inbox({self.tab!r}) is {self.at!r}; write it as at=Cron('0 2 * * *')")
+        if isinstance(self.write_back, str):
+            raise DefinitionError(f"write_back of Inbox({self.tab!r}) is a list: write_back=[{self.write_back!r}]")
+        declared.names(self.write_back, f"write_back of Inbox({self.tab!r})")
 
     def told(self) -> dict[str, Any]:
         at = self.at.told() if self.at is not None else None

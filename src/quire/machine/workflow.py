@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 from typing_extensions import TypeVar
 
 from quire.clock import Span, seconds
-from quire.errors import DefinitionError, did_you_mean
-from quire.machine.retry import Retry
+from quire.errors import DefinitionError, InputError, did_you_mean
+from quire.machine import declared
+from quire.machine.retry import Retry, check_retry
 from quire.model.change import Rate, Slot
-from quire.model.codec import Codec, codec
+from quire.model.codec import PLAIN, Codec, codec
 from quire.model.record import UNDO
 
 if TYPE_CHECKING:
@@ -77,15 +78,25 @@ class Workflow(Generic[D, R, X]):
         on_failure: Literal["error", "undo"] = "error",
         on: Sequence[Cron | Inbox] = (),
     ) -> None:
-        if not name or any(ch in name for ch in "/~|\n\t") or name.startswith("@"):
+        if not declared.is_text(name) or any(ch in name for ch in "/~|\n\t") or name.startswith("@"):
             raise DefinitionError(f"{name!r} is no name for a workflow: letters, digits, '_', '-', '.' are")
+        whose = f"workflow {name!r}"
+        declared.whole(version, f"the version of {whose}")
+        declared.cap(cap, whose)
+        declared.word(on_failure, ("error", "undo"), f"on_failure of {whose}")
+        if retry is not None:
+            check_retry(retry, whose)
         self.name = name
         self.version = version
         self.retry = retry or Retry()
         self.cap = cap
         self.on_failure = on_failure
         self.steps: dict[str, Step] = {}
-        self.sources: list[tuple[Cron | Inbox, dict[str, Any]]] = [(source, {}) for source in on]
+        self.sources: list[tuple[Cron | Inbox, dict[str, Any]]] = []
+        if not isinstance(on, list | tuple):
+            raise DefinitionError(f"on of {whose} is {on!r}; write it as a list: on=[Cron('0 2 * * *')]")
+        for source in on:
+            self.on(source)
         self.migrations: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
         self.deps_type = deps
         #: What it is beside a machine, for surfaces that publish it: JSON, kept with its definition.
@@ -143,18 +154,22 @@ class Workflow(Generic[D, R, X]):
         """Declare a step: ``@wf.step(then="next")``, or bare ``@wf.step`` for an end, which returns the result."""
 
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-            if cap is not None and cap < 1:
-                raise DefinitionError(f"the step {function.__name__!r} has a cap of {cap}: nothing would ever run")
+            declared.function(function, "step", "run")
+            whose = f"step {function.__name__!r}"
+            declared.cap(cap, whose)
+            declared.rate(rate, whose)
+            if retry is not None:
+                check_retry(retry, whose)
             self._add(
                 Step(
                     name=function.__name__,
                     fn=function,
-                    then=(then,) if isinstance(then, str) else tuple(then),
+                    then=declared.names(then, f"then of {whose}"),
                     retry=retry or self.retry,
-                    timeout=seconds(timeout),
+                    timeout=declared.span(timeout, f"the timeout of {whose}", least=1e-9),
                     cap=cap,
                     rate=rate,
-                    was=(was,) if isinstance(was, str) else tuple(was),
+                    was=declared.names(was, f"was of {whose}"),
                 )
             )
             return function
@@ -163,27 +178,43 @@ class Workflow(Generic[D, R, X]):
 
     def state(self, name: str, *, then: str | Sequence[str] = ()) -> None:
         """Declare a state without a function: the record rests there until somebody moves it along ``then``."""
-        successors = (then,) if isinstance(then, str) else tuple(then)
+        successors = declared.names(then, f"then of state {name!r}")
         self._add(Step(name=name, fn=None, then=successors, retry=self.retry, timeout=seconds(TIMEOUT)))
 
     def _add(self, step: Step) -> None:
+        if not declared.is_text(step.name) or step.name.startswith("@"):
+            raise DefinitionError(f"{step.name!r} is no name for a step: letters, digits, '_' are")
         if step.name in self.steps:
             raise DefinitionError(f"workflow {self.name!r} declares the step {step.name!r} twice")
-        if not step.name or step.name.startswith("@"):
-            raise DefinitionError(f"{step.name!r} is no name for a step")
         self.steps[step.name] = step
         self._checked = False
         self._slots.clear()
 
     def on(self, source: Cron | Inbox, **kwargs: Any) -> None:
-        """Start records by a schedule or from the rows of an inbox."""
+        """Start records by a schedule (``data=…``: with this data) or from the rows of an inbox."""
+        from quire.machine.source import Cron, Inbox
+
+        if not isinstance(source, Cron | Inbox):
+            raise DefinitionError(
+                f"workflow {self.name!r} cannot start on {source!r}; it starts on Cron('0 2 * * *') or Inbox('Leads')"
+            )
+        known = ["data"] if isinstance(source, Cron) else []
+        declared.options(kwargs, known, f"on({type(source).__name__}(…)) of workflow {self.name!r}")
         self.sources.append((source, kwargs))
 
     def migrate(self, version: int) -> Callable[[_Migration], _Migration]:
         """Declare how data of records that started under ``version`` becomes data of the version after it."""
 
+        declared.whole(version, f"the version that @migrate(…) of workflow {self.name!r} begins with")
+
         def declare(fn: _Migration) -> _Migration:
+            declared.function(fn, "migration", "data")
+            if inspect.iscoroutinefunction(fn):
+                raise DefinitionError(f"the migration {fn.__name__!r} is 'async def'; it must be a plain function")
+            if version in self.migrations:
+                raise DefinitionError(f"workflow {self.name!r} declares the migration from version {version} twice")
             self.migrations[version] = fn
+            self._checked = False
             return fn
 
         return declare
@@ -204,6 +235,20 @@ class Workflow(Generic[D, R, X]):
     def result(self) -> Codec:
         """How its result is written and read."""
         return codec(Any if self._result is None else self._result)
+
+    def taken(self, item: Any, what: str) -> str:
+        """The text of a new record's data, which is of the workflow's type, or a dict of its fields."""
+        if item is None:
+            item = {}
+        if isinstance(item, dict) and not self.data.plain:
+            item = self.data.decode(PLAIN.encode(item, what), what)
+        if self.data.plain and not isinstance(item, dict):
+            raise InputError(f"{what} must be a dict of {self.name!r}, not {type(item).__name__}")
+        return self.data.taken(item, what)[0]
+
+    def scheduled(self, options: Mapping[str, Any]) -> str:
+        """The text of the data of records that a schedule starts."""
+        return self.taken(options.get("data"), f"the data of the schedule of {self.name!r}")
 
     def find(self, name: str) -> Step | None:
         """The step of this name, or the one that had it before (``was``)."""
@@ -259,6 +304,7 @@ class Workflow(Generic[D, R, X]):
                 if name not in self.steps
             ]
             found += self._literal_problems(step)
+        found += self._older_problems()
         if found:
             return found
         reached = _reachable([next(iter(self.steps))], {n: s.then for n, s in self.steps.items()})
@@ -276,6 +322,22 @@ class Workflow(Generic[D, R, X]):
                 found.append(f"step {name!r} is a trap: no way leads from it to an end")
         return found
 
+    def _older_problems(self) -> list[str]:
+        """What is declared for older records and would never reach them."""
+        found = [
+            f"its migration from version {version} is never used; write version={version + 1}, it is at {self.version}"
+            for version in self.migrations
+            if version >= self.version
+        ]
+        earlier: dict[str, str] = {}
+        for step in self.steps.values():
+            found += [
+                f"the steps {earlier[name]!r} and {step.name!r} both say was={name!r}; only one can follow it"
+                for name in step.was
+                if earlier.setdefault(name, step.name) != step.name
+            ]
+        return found
+
     @staticmethod
     def _literal_problems(step: Step) -> list[str]:
         if step.fn is None or not step.then:
@@ -291,10 +353,31 @@ class Workflow(Generic[D, R, X]):
             *(f"step {step.name!r} never returns {word!r}, which is in its then={then}" for word in unused),
         ]
 
+    def _schema(self) -> dict[str, Any] | None:
+        """The schema of its data. A type of which nothing can be kept is refused, and data that does not fit it."""
+        word, type_ = "data", self._data
+        try:
+            self.data.check()
+            schema = None if self.data.plain else self.data.schema
+            word, type_ = "result", self._result
+            self.result.check()
+        except Exception as error:
+            raise DefinitionError(
+                f"the {word} of workflow {self.name!r} cannot be of type {type_!r}; "
+                "take one that JSON knows, a pydantic model or a dataclass"
+            ) from error
+        for source, options in self.sources:
+            if source.told()["kind"] == "cron":
+                try:
+                    self.scheduled(options)
+                except InputError as error:
+                    raise DefinitionError(f"{error}; give it with on(Cron(…), data=…)") from error
+        return schema
+
     def definition(self) -> dict[str, Any]:
         """What the ledger keeps, so that others check data and successors without importing user code."""
         self.check()
-        schema = None if self.data.plain else self.data.schema
+        schema = self._schema()
         return {
             "name": self.name,
             "version": self.version,
@@ -343,6 +426,11 @@ def _reachable(starts: Iterable[str], ways: Mapping[str, Iterable[str]]) -> set[
     return seen
 
 
+#: The options of ``@workflow``, by what they are options of.
+_OF_WORKFLOW = ("version", "retry", "cap", "on_failure", "on")
+_OF_STEP = ("timeout", "rate")
+
+
 class _Imperative(typing.Protocol):
     """What ``@workflow(...)`` makes of a function."""
 
@@ -378,8 +466,10 @@ def workflow(
 def workflow(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """A plain function as a workflow of one step: ``@workflow`` or ``@workflow(retry=...)``."""
     names = sys._getframe(1).f_locals
+    declared.options(options, ("name", *_OF_WORKFLOW, *_OF_STEP), "@workflow")
 
     def declare(function: Callable[..., Any]) -> Workflow[Any, Any, Any]:
+        declared.function(function, "workflow", "run")
         hints = hints_of(function, names)
         data, deps = _run_types(function, hints)
         made: Workflow[Any, Any, Any] = Workflow(
@@ -387,22 +477,9 @@ def workflow(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             data=data,
             result=_result_type(hints),
             deps=deps,
-            version=options.get("version", 1),
-            retry=options.get("retry"),
-            cap=options.get("cap"),
-            on_failure=options.get("on_failure", "error"),
-            on=options.get("on", ()),
+            **{word: options[word] for word in _OF_WORKFLOW if word in options},
         )
-        made._add(
-            Step(
-                name=function.__name__,
-                fn=function,
-                then=(),
-                retry=made.retry,
-                timeout=seconds(options.get("timeout", TIMEOUT)),
-                rate=options.get("rate"),
-            )
-        )
+        made.step(**{word: options[word] for word in _OF_STEP if word in options})(function)
         made.__doc__ = function.__doc__
         return made
 
@@ -416,9 +493,7 @@ def _result_type(hints: Mapping[str, Any]) -> Any:
 
 def _run_types(function: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Any, Any]:
     """Data and deps from the annotation of the first parameter: ``run: Run[Data, Deps]``."""
-    first = next(iter(inspect.signature(function).parameters), None)
-    if first is None:
-        raise DefinitionError(f"the workflow {function.__name__!r} takes no parameter; it must take its run")
+    first = next(iter(inspect.signature(function).parameters), "")
     arguments = typing.get_args(hints.get(first))
     data = arguments[0] if arguments else dict
     deps = arguments[1] if len(arguments) > 1 else None
@@ -451,7 +526,9 @@ class Registry:
     def __init__(self) -> None:
         self.workflows: dict[str, Workflow[Any, Any, Any]] = {}
 
-    def add(self, made: Workflow[Any, Any, Any]) -> None:
+    def add(self, made: Workflow[Any, Any, Any] | object) -> None:
+        if not isinstance(made, Workflow):
+            raise InputError(f"{made!r} is no workflow; give the Workflow itself, or the function under @workflow")
         made.check()
         known = self.workflows.get(made.name)
         if known is not None and known is not made:

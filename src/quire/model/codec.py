@@ -97,6 +97,13 @@ class Codec:
                     fields[name]["default"] = made
         return self._schema
 
+    def check(self) -> None:
+        """Raise what the type raises if it is none of which values can be written and read."""
+        if isinstance(self.type, str):
+            raise TypeError(f"{self.type!r} is the name of a type")
+        if not self.plain and self.type not in tuple(_BARE):
+            _ = self.adapter
+
     def _bare(self, value: Any) -> bool:
         """A value that JSON knows by itself, where no type makes anything else of it: it comes back as it is."""
         kind = type(value)

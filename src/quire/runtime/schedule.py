@@ -103,7 +103,7 @@ async def _start_cron(
         moments = moments[-1:]
     elif cron.catch_up == "none":
         moments = [moment for moment in moments[-1:] if now - moment < 60.0]
-    data = workflow.data.encode(options.get("data", {}), f"the data of the schedule of {workflow.name!r}")
+    data = workflow.scheduled(options)
     changes = []
     for moment in moments:
         record_id = f"{workflow.name}@{iso(moment)[:16]}Z{ending}"

@@ -7,7 +7,6 @@ from typing import Any
 
 from quire.errors import InputError
 from quire.machine.workflow import Workflow
-from quire.model.codec import PLAIN
 from quire.model.record import MOST_PRIORITY, Record
 from quire.runtime.schedule import first_record
 
@@ -36,12 +35,5 @@ def new_of(
     workflow: Workflow[Any, Any, Any], record_id: str, item: Any, now: float, due_at: float | None, priority: int
 ) -> Record:
     """The first record of this workflow with this data, which is checked by the workflow's type."""
-    what = f"the data of {record_id!r}"
-    if item is None:
-        item = {}
-    if isinstance(item, dict) and not workflow.data.plain:
-        item = workflow.data.decode(PLAIN.encode(item, what), what)
-    if workflow.data.plain and not isinstance(item, dict):
-        raise InputError(f"{what} must be a dict of {workflow.name!r}, not {type(item).__name__}")
-    text, _ = workflow.data.taken(item, what)
+    text = workflow.taken(item, f"the data of {record_id!r}")
     return first_record(workflow, record_id, text, now, due_at=due_at, priority=priority)

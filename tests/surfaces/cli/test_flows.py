@@ -21,6 +21,11 @@ from tests.surfaces.cli.conftest import FLOWS, Project
         ("x = 1\n", "there is no workflow in"),
         ("raise SystemExit(3)\n", "ends the process when it is loaded"),
         ("import quire\nquire.Workflow('a/b')\n", "line 2: 'a/b' is no name for a workflow"),
+        ("import quire\nw = quire.Workflow('w', cap=0)\n", "line 2: the cap of workflow 'w' is 0"),
+        (
+            "import quire\nw = quire.Workflow('w', data=5)\nw.state('a')\n",
+            "the data of workflow 'w' cannot be of type 5",
+        ),
         ("import quire\nw = quire.Workflow('w')\n", "workflow 'w' cannot run: it has no steps"),
         ("import quire\nw = quire.Workflow('w')\nw.state('a', then='b')\n", "goes to 'b', which is no step"),
     ],
@@ -67,6 +72,22 @@ def test_two_files_with_a_workflow_of_one_name(empty: Project) -> None:
 
     assert "has a workflow of the same name" in empty.quire("check", "one.py", "two.py", code=2).stdout
     assert "two workflows are named 'w'" in empty.error("worker", "one.py", "two.py", "--until-idle", code=2)
+
+
+def test_two_workflows_of_one_name_in_one_file(empty: Project) -> None:
+    one = "quire.Workflow('w')\n{0}.state('a')\n"
+    empty.write("flows.py", f"import quire\nv = {one.format('v')}w = {one.format('w')}")
+
+    assert "flows.py' has a workflow of the same name" in empty.quire("check", "flows.py", code=2).stdout
+    assert "two workflows are named 'w'" in empty.error("worker", "flows.py", "--until-idle", code=2)
+
+
+def test_a_workflow_that_two_files_share_is_one(empty: Project) -> None:
+    empty.write("one_of_two.py", "import quire\nw = quire.Workflow('w')\nw.state('a')\n")
+    empty.write("two_of_two.py", "from one_of_two import w\n")
+
+    empty.quire("check", "one_of_two.py", "two_of_two.py")
+    empty.quire("worker", "one_of_two.py", "two_of_two.py", "--until-idle")
 
 
 def test_check_names_what_is_well(project: Project) -> None:

@@ -204,7 +204,7 @@ def check(session: Session, files: Sequence[str]) -> int:
     if not wanted:
         load_flows(wanted)
     problems = 0
-    names: dict[str, str] = {}
+    names: dict[str, tuple[str, object]] = {}
     for file in wanted:
         try:
             found = load_file(file)
@@ -214,8 +214,9 @@ def check(session: Session, files: Sequence[str]) -> int:
             continue
         for workflow in found:
             wrong = workflow.problems()
-            if names.setdefault(workflow.name, file) != file:
-                wrong.append(f"{names[workflow.name]!r} has a workflow of the same name")
+            where, known = names.setdefault(workflow.name, (file, workflow))
+            if known is not workflow:  # the same one, imported from another file, is no second one
+                wrong.append(f"{where!r} has a workflow of the same name; give one another name")
             try:
                 if not wrong:
                     workflow.definition()

@@ -88,6 +88,37 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
     "an id with a line break": (lambda q: q.start(table, {}, id="a\nb"), "it holds a control character"),
     "an empty id": (lambda q: q.start(table, {}, id=""), "is no record id"),
     "a signal to nobody": (lambda q: q.signal("nobody", "go"), "Record with ID nobody not found."),
+    "an id with a delete": (lambda q: q.start(table, {}, id="a\x7fb"), "it holds a control character"),
+    "an id that is no text": (lambda q: q.start(table, {}, id=5), "5 is no record id: an id is text"),  # type: ignore[arg-type]
+    "a workflow that is none": (lambda q: q.start(len), "the workflow is <built-in function len>; it must be a name"),  # type: ignore[arg-type]
+    "fewer ids than items": (lambda q: q.start_many(table, [{}, {}], ids=["x"]), "item 1 has no id"),
+    "letters as ids": (lambda q: q.start_many(table, [{}], ids="x"), "ids must be a list, not str; write ids=[…]"),
+    "fields as items": (lambda q: q.start_many(table, {"n": 1}), "items must be a list, not dict"),  # type: ignore[misc]
+    "a look at a number": (lambda q: q.get(5), "5 is no record id: an id is text"),  # type: ignore[arg-type]
+    "a look at nothing": (lambda q: q.get(None), "None is no record id: an id is text"),  # type: ignore[arg-type]
+    "a look at half a character": (lambda q: q.get("\ud800"), "Record with ID '\\ud800' not found."),
+    "a look at a list": (lambda q: q.until_ended(["x"]), "['x'] is no record id"),  # type: ignore[arg-type]
+    "a log of a number": (lambda q: q.events(5), "5 is no record id"),  # type: ignore[arg-type]
+    "a cancellation of a number": (lambda q: q.cancel(5), "5 is no record id"),  # type: ignore[arg-type]
+    "a signal to a number": (lambda q: q.signal(5, "go"), "5 is no record id"),  # type: ignore[arg-type]
+    "a signal that is a number": (lambda q: q.signal("known", 5), "the signal is 5; it must be a name"),  # type: ignore[arg-type]
+    "a doubt about a number": (lambda q: q.resolve(5, happened=True), "5 is no record id"),  # type: ignore[arg-type]
+    "a rewind to a number": (lambda q: q.retry("known", step=5), "the step is 5; it must be a name"),  # type: ignore[arg-type]
+    "an edit to a number": (
+        lambda q: q.edit("known", 5),  # type: ignore[arg-type]
+        "the data of 'known' must be a dict of named fields, not int",
+    ),
+    "an answer that edits to a number": (
+        lambda q: q.answer("known", "approve", edits=5),  # type: ignore[arg-type]
+        "must be a dict of named fields, not int",
+    ),
+    "a status that is none": (lambda q: q.find(status="NOPE"), "'NOPE' is no status; known: 'CANCELLED', 'DONE'"),
+    "a status in small letters": (lambda q: q.find(status=["done"]), "'done' is no status; did you mean 'DONE'?"),  # type: ignore[list-item]
+    "a status that is a number": (lambda q: q.find(status=5), "status must be a list, not int"),  # type: ignore[arg-type]
+    "an order that is none": (lambda q: q.find(order="name"), "'name' is no order; known: 'id', 'place', 'updated'"),
+    "a limit below none": (lambda q: q.find(limit=-1), "limit is -1; it must be a whole number, 0 or more"),
+    "a halt of a thing": (lambda q: q.halt(table), "it must be a name, as text"),  # type: ignore[arg-type]
+    "work by nobody": (lambda q: q.work(concurrency=0), "concurrency is 0; it must be a whole number, 1 or more"),
     "a span that is none": (lambda q: q.start(table, {}, after="soon"), "'soon' is no span of time"),
 }
 
@@ -279,6 +310,42 @@ def test_a_file_that_is_no_ledger_is_refused_by_name(tmp_path: Path) -> None:
     other.close()
     with pytest.raises(LedgerError, match=r"other\.db' is a SQLite database, but not a Quire ledger"):
         quire.open(str(tmp_path / "other.db")).__enter__()
+
+
+@pytest.mark.parametrize("ledger", [None, 5, Path("ledger.db")])
+def test_what_is_no_address_is_no_ledger(ledger: Any) -> None:
+    with pytest.raises(InputError, match="is no ledger; give its address as text"):
+        quire.open(ledger)
+
+
+@pytest.mark.parametrize(
+    ("workflows", "sentence"),
+    [
+        (table, "workflows must be a list, not Workflow; write workflows=[…]"),
+        ("table", "workflows must be a list, not str"),
+        (["table"], "'table' is no workflow; give the Workflow itself"),
+        ([len], "<built-in function len> is no workflow"),
+    ],
+)
+def test_what_is_no_list_of_workflows_is_refused(workflows: Any, sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        quire.open("memory:", workflows=workflows)
+
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_plain_client_that_is_not_open_says_so() -> None:
+    client = quire.open("memory:", workflows=[table])
+
+    with pytest.raises(InputError, match="this client is not open yet; use it in a 'with' block"):
+        client.get("x")
+    with client:
+        pass
+    with pytest.raises(InputError, match="this client is closed; use it in a 'with' block"):
+        client.start(table, {})
+    with pytest.raises(InputError, match="this client was closed; make another one"):
+        client.__enter__()
 
 
 def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:

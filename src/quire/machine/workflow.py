@@ -78,7 +78,9 @@ class Workflow(Generic[D, R, X]):
         on_failure: Literal["error", "undo"] = "error",
         on: Sequence[Cron | Inbox] = (),
     ) -> None:
-        if not declared.is_text(name) or any(ch in name for ch in "/~|\n\t") or name.startswith("@"):
+        # Ids of records begin with it.
+        fits = declared.is_text(name) and name.isprintable() and name == name.strip() and len(name) <= 400
+        if not fits or any(ch in name for ch in "/~|") or name.startswith("@"):
             raise DefinitionError(f"{name!r} is no name for a workflow: letters, digits, '_', '-', '.' are")
         whose = f"workflow {name!r}"
         declared.whole(version, f"the version of {whose}")

@@ -17,7 +17,7 @@ from weakref import WeakSet
 from typing_extensions import TypeVar
 
 from quire.clock import SYSTEM, Clock, Span, new_record_id, seconds
-from quire.errors import IllegalMove
+from quire.errors import IllegalMove, InputError
 from quire.ledger.base import Ledger
 from quire.ledger.opening import open_ledger
 from quire.machine import transition
@@ -27,10 +27,11 @@ from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
 from quire.runtime.definition import new_from
 from quire.runtime.schedule import starting
+from quire.surfaces import arguments
 from quire.surfaces.client_acts import ClientActs
 from quire.surfaces.client_link import landed
 from quire.surfaces.handle import Handle
-from quire.surfaces.making import checked_id, checked_priority, new_of
+from quire.surfaces.making import new_of
 from quire.surfaces.why import by_halt, end_of
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class Client(ClientActs):
         public_url: str = "",
         who: str = "",
     ) -> None:
-        super().__init__(open_ledger(ledger, clock) if isinstance(ledger, str) else ledger, clock, who)
-        for workflow in workflows:
+        super().__init__(_ledger(ledger, clock), clock, who)
+        for workflow in arguments.several(workflows, "workflows"):
             self.registry.add(workflow)
         self.deps = deps
         self.public_url = public_url
@@ -123,19 +124,23 @@ class Client(ClientActs):
         priority: int,
     ) -> tuple[Workflow[D, R, Any] | None, list[Record]]:
         """Records before their first commit, all of them checked."""
-        checked_priority(priority)
+        arguments.checked_priority(priority)
+        name = _name_of(workflow)
         known = self.registry.get(workflow) if isinstance(workflow, str) else workflow
         # What is due at once is due at the moment of its commit, which only the ledger knows.
         now = 0.0 if after is None else await self.ledger.now()
         due_at = None if after is None else now + seconds(after)
-        names = iter(ids) if ids is not None else None
-        records = []
+        names = arguments.several(ids, "ids") if ids is not None else None
+        records: list[Record] = []
         definition: dict[str, Any] | None = None
         if known is None:
-            definition = await self.definition(_name_of(workflow))
-        prefix, moment = f"{_name_of(workflow)}_", self.clock.now()
-        for item in items:
-            record_id = checked_id(next(names) if names is not None else new_record_id(prefix, moment))
+            definition = await self.definition(name)
+        prefix, moment = f"{name}_", self.clock.now()
+        for item in arguments.several(items, "items"):
+            given = new_record_id(prefix, moment) if names is None else next(names, None)
+            if given is None:
+                raise InputError(f"item {len(records)} has no id: ids must name one for each item")
+            record_id = arguments.checked_id(given)
             if known is not None:
                 records.append(new_of(known, record_id, item, now, due_at, priority))
             else:
@@ -153,6 +158,7 @@ class Client(ClientActs):
         """A worker for this client's workflows; ``await worker.run()`` runs it."""
         from quire.runtime.worker import Worker as RunningWorker
 
+        arguments.count(options.get("concurrency", 1), "concurrency", 1)
         options.setdefault("public_url", self.public_url)
         worker = RunningWorker(
             self.ledger, self.registry, deps=self.deps, keyring=self._keys, clock=self.clock, **options
@@ -227,8 +233,16 @@ class Client(ClientActs):
         return standing
 
 
-def _name_of(workflow: Workflow[Any, Any, Any] | str) -> str:
-    return workflow if isinstance(workflow, str) else workflow.name
+def _ledger(given: object, clock: Clock) -> Ledger:
+    if isinstance(given, str):
+        return open_ledger(given, clock)
+    if not isinstance(given, Ledger):
+        raise InputError(f"{given!r} is no ledger; give its address as text, as 'sqlite:///ledger.db'")
+    return given
+
+
+def _name_of(workflow: object) -> str:
+    return workflow.name if isinstance(workflow, Workflow) else arguments.name(workflow, "the workflow")
 
 
 def aopen(ledger: Ledger | str = "sqlite:///.quire/ledger.db", **options: Any) -> Client:

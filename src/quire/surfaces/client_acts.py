@@ -22,9 +22,9 @@ from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, load_waits
 from quire.runtime import engine
 from quire.runtime.definition import misfit
+from quire.surfaces import arguments
 from quire.surfaces.client_link import landed
 from quire.surfaces.client_looks import ClientLooks
-from quire.surfaces.making import checked_priority
 
 
 class ClientActs(ClientLooks):
@@ -40,6 +40,9 @@ class ClientActs(ClientLooks):
         by: str | None = None,
     ) -> Record:
         """Send a signal. The same ``signal_id`` again, to the same record and by the same name, is the same signal."""
+        arguments.asked_id(record_id)
+        arguments.name(signal, "the signal")
+        arguments.name(signal_id or "", "signal_id")
         text = PLAIN.encode(value, f"the value of signal {signal!r}")
         sent = Send(signal_id or new_id("s_"), record_id, signal, text, self.who if by is None else by)
         verdict = await self._send(sent)
@@ -63,8 +66,9 @@ class ClientActs(ClientLooks):
     ) -> Record:
         """Answer what a record asks. ``seen``: the hash of what was shown; an answer to anything else is refused."""
         person = self.who if by is None else by
-        if edits:
-            edits = parse(PLAIN.encode(dict(edits), f"what the answer edits of {record_id!r}"))
+        if edits is not None:
+            what = f"what the answer edits of {record_id!r}"
+            edits = parse(PLAIN.encode(arguments.fields(edits, what), what))
         schema = await self._schema_of(record_id) if edits else None
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
@@ -145,7 +149,7 @@ class ClientActs(ClientLooks):
         What differs is changed in what the loops of its step (``run.each``) have saved, too: they go on with it.
         """
         person = self.who if by is None else by
-        text = PLAIN.encode(dict(data), f"the data of {record_id!r}")
+        text = PLAIN.encode(arguments.fields(data, f"the data of {record_id!r}"), f"the data of {record_id!r}")
         schema = await self._schema_of(record_id)
 
         async def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
@@ -174,7 +178,7 @@ class ClientActs(ClientLooks):
         if step:
             definition = await self.definition(current.workflow)
             names = [row["name"] for row in definition["steps"]]
-            if step not in names:
+            if arguments.name(step, "the step") not in names:
                 raise NotFound(f"{current.workflow!r} has no step {step!r}{did_you_mean(step, names)}")
         failed_maps = await self._failed_maps(current)
 
@@ -224,7 +228,7 @@ class ClientActs(ClientLooks):
 
     async def prioritise(self, record_id: str, priority: int, *, by: str | None = None) -> Record:
         """Give a record another priority; it may be running."""
-        checked_priority(priority)
+        arguments.checked_priority(priority)
         record = await self.get(record_id)
         person = self.who if by is None else by
         change = Change(new_id(), record_id, record.version, None, priority=priority, by=person)

@@ -22,6 +22,7 @@ from quire.model.change import Applied, Change, Conflict, Refused, Send, Verdict
 from quire.model.receipt import Keyring
 from quire.model.record import Record
 from quire.runtime import engine
+from quire.surfaces import arguments
 
 
 class ClientLink:
@@ -56,7 +57,7 @@ class ClientLink:
 
     async def definition(self, workflow: str) -> dict[str, Any]:
         """What a workflow is, as this process or the ledger knows it."""
-        known = self.registry.get(workflow)
+        known = self.registry.get(arguments.name(workflow, "the workflow"))
         return known.definition() if known is not None else await engine.definition(self.ledger, workflow)
 
     async def _patiently(self, work: Callable[[], Any]) -> Any:

@@ -15,6 +15,7 @@ from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.model.side import Signal, Worker
 from quire.model.wait import Wait, load_waits
+from quire.surfaces import arguments
 from quire.surfaces.client_link import ClientLink
 
 
@@ -37,7 +38,7 @@ class ClientLooks(ClientLink):
         self._waiting: dict[str, asyncio.Event] = {}
 
     async def get(self, record_id: str) -> Record:
-        found = await self.ledger.load([record_id])
+        found = await self.ledger.load([arguments.asked_id(record_id)])
         if not found:
             raise NotFound(f"Record with ID {record_id} not found.{await self._nearest(record_id)}")
         return found[0]
@@ -63,7 +64,11 @@ class ClientLooks(ClientLink):
         order: str = "id",
     ) -> list[Record]:
         """Records by workflow, step, status, parent, or part of their id; ``order``: id, updated or place."""
-        words = (Status(status),) if isinstance(status, str) else tuple(status)
+        for word in (workflow, step, parent_id, text, after):
+            arguments.name(word, "what is to be found")
+        arguments.count(limit, "limit", 0)
+        arguments.order(order)
+        words = arguments.statuses(status)
         query = Query(workflow, step, words, parent_id, text=text, after=after, limit=limit, order=order)
         return await self.ledger.find(query)
 
@@ -82,7 +87,8 @@ class ClientLooks(ClientLink):
         )
 
     async def events(self, record_id: str = "", *, after: int = 0, limit: int = 1000) -> list[Event]:
-        return await self.ledger.events(record_id=record_id, after=after, limit=limit)
+        arguments.count(limit, "limit", 0)
+        return await self.ledger.events(record_id=arguments.asked_id(record_id), after=after, limit=limit)
 
     async def workers(self) -> list[Worker]:
         return await self.ledger.workers()
@@ -92,6 +98,7 @@ class ClientLooks(ClientLink):
 
     async def until_ended(self, record_id: str, *, timeout: Span | None = None) -> Record:
         """The record once it has ended."""
+        arguments.asked_id(record_id)
         deadline = None if timeout is None else self.clock.boottime() + seconds(timeout)
         pause = 0.01
         try:

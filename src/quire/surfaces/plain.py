@@ -10,6 +10,7 @@ from typing import Any, Concatenate, Generic, ParamSpec
 from typing_extensions import TypeVar
 
 from quire.clock import Span
+from quire.errors import InputError
 from quire.ledger.base import Ledger
 from quire.machine.workflow import Workflow
 from quire.model.record import Record
@@ -54,11 +55,19 @@ class PlainClient:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self._open = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="quire-client", daemon=True)
         self._thread.start()
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        if not self._open:
+            work.close()
+            stands = "closed" if self._loop.is_closed() else "not open yet"
+            raise InputError(f"this client is {stands}; use it in a 'with' block: with quire.open(…) as q")
+        return self._done(work)
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -67,20 +76,24 @@ class PlainClient:
             raise
 
     def __enter__(self) -> PlainClient:
+        if self._loop.is_closed():
+            raise InputError("this client was closed; make another one with quire.open(…)")
         try:
-            self._do(self.client.__aenter__())
+            self._done(self.client.__aenter__())
         except BaseException:
             self._end()
             raise
+        self._open = True
         return self
 
     def __exit__(self, *exc: object) -> None:
         try:
-            self._do(self.client.__aexit__())
+            self._done(self.client.__aexit__())
         finally:
             self._end()
 
     def _end(self) -> None:
+        self._open = False
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -237,6 +237,8 @@ async def test_workflows_come_with_counts_and_a_drawing() -> None:
         ("POST", "/api/records", {"workflow": "publish"}, 400),
         ("POST", "/api/records", {"workflow": "publish", "dta": {}}, 422),
         ("POST", "/api/records", {"workflow": "order", "after": "99999999999999d"}, 400),
+        ("POST", "/api/records", {"workflow": "order", "record_id": "a\x7fb"}, 400),
+        ("POST", "/api/records/batch", {"workflow": "order", "items": [{"record_id": "a\x7fb"}]}, 400),
         ("POST", "/api/records/none/retry", None, 404),
         ("POST", "/api/many", {"act": "retry"}, 400),
         ("GET", "/api/records?status=LOST", None, 422),

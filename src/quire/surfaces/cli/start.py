@@ -16,12 +16,12 @@ from quire.model.record import MOST_PRIORITY, Record
 from quire.runtime import engine
 from quire.runtime.definition import Mould
 from quire.surfaces import telling
+from quire.surfaces.arguments import checked_id
 from quire.surfaces.cli import incoming, values
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.completing import workflows
 from quire.surfaces.cli.following import follow as follow_record
 from quire.surfaces.client import Client
-from quire.surfaces.making import checked_id
 
 #: How many bad lines are told one by one.
 _SHOWN = 20

@@ -16,8 +16,8 @@ from quire.model.codec import PLAIN, parse
 from quire.model.record import Record
 from quire.runtime.definition import new_from
 from quire.runtime.schedule import first_record
+from quire.surfaces.arguments import checked_id
 from quire.surfaces.client import Client
-from quire.surfaces.making import checked_id
 from quire.surfaces.panel import inbox as pure
 from quire.surfaces.panel.book import Book
 from quire.surfaces.panel.cells import At, Request, cell, fill, insert_rows, write

@@ -11,8 +11,8 @@ from quire.errors import InputError, StaleVersion
 from quire.model.record import Status
 from quire.model.side import EVERYWHERE
 from quire.surfaces import telling
+from quire.surfaces.arguments import checked_id
 from quire.surfaces.client import Client
-from quire.surfaces.making import checked_id
 from quire.surfaces.server import shapes
 from quire.surfaces.server.asking import At, Operator, RecordId, clean, problems, record_answer, unslashed
 from quire.surfaces.server.refusal import Refusal, json_answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NamedTuple
 
@@ -14,12 +13,11 @@ from quire.clock import seconds
 from quire.errors import InputError, NotFound
 from quire.model.record import Record
 from quire.surfaces import telling
+from quire.surfaces.arguments import CONTROL
 from quire.surfaces.client import Client
 from quire.surfaces.server.doors import Actor, Setup, audit, needs
 from quire.surfaces.server.refusal import WORDS, Problem, json_answer
 from quire.surfaces.server.tokens import Role
-
-_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -71,7 +69,7 @@ Admin = Annotated[At, Depends(_at(Role.ADMIN))]
 def unslashed(text: str) -> str:
     """A name from the address, with the slashes that stand inside it (see ``Doors``); refused if it can be none."""
     text = text.replace("\x1f", "/")
-    if _CONTROL.search(text):
+    if CONTROL.search(text):
         raise NotFound(f"{text!r} is no name here: it holds a control character")
     return text
 
@@ -91,7 +89,7 @@ Filter = Annotated[str, Query(max_length=500)]
 
 def clean(*texts: str) -> None:
     for text in texts:
-        if _CONTROL.search(text):
+        if CONTROL.search(text):
             raise InputError(f"{text!r} cannot be looked for: it holds a control character")
 
 

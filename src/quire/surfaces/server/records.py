@@ -19,7 +19,7 @@ from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.record import Record, Status
 from quire.surfaces import telling
-from quire.surfaces.making import checked_id
+from quire.surfaces.arguments import checked_id
 from quire.surfaces.report import report_json, report_of
 from quire.surfaces.server import shapes, timeline
 from quire.surfaces.server.asking import Filter, Operator, RecordId, Viewer, clean, problems, record_answer, span

@@ -14,7 +14,7 @@ from quire.clock import iso
 from quire.errors import InputError
 from quire.runtime.waiting import signature
 from quire.surfaces import relay
-from quire.surfaces.making import checked_id
+from quire.surfaces.arguments import checked_id
 from quire.surfaces.server import hooks, links, shapes, tokens
 from quire.surfaces.server.asking import Admin, RecordId, problems, record_answer, setup_of, span, unslashed
 from quire.surfaces.server.doors import COOKIE, Doors, actor_of, audit, needs

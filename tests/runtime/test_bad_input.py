@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 import quire
-from quire import Act, Client, QuireError, Run, Status, Workflow, aopen, effect, workflow
+from quire import Act, Client, QuireError, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, InputError, LedgerError, LedgerUnavailable
 from quire.ledger.sqlite import file_system
 from quire.testing import Trial
@@ -215,6 +215,73 @@ async def test_an_effect_whose_name_repeats_in_one_pass_is_an_error() -> None:
 
         assert record.status == "ERROR" and "the effect 'send' stands twice in one pass" in record.error
         assert trial.acts(send) == [("ann",)]
+
+
+async def _fetch(url: str = "") -> str:
+    return url
+
+
+_send: Any = send
+
+
+CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "an effect on its own": (lambda _: _send("ann"), "the effect 'send' is called without its Act; use run.once(send"),
+    "an effect without anything": (lambda _: _send(), "called without its Act"),
+    "an effect as a call": (lambda run: run.call(send, "ann"), "'send' is an @effect, which is done at most once; use"),
+    "an effect under a name": (lambda run: run.once("x", send, "ann"), "write run.once(send.named('x'), …)"),
+    "a name alone": (lambda run: run.once("x"), "run.once('x', …) takes a function after its name; None is none"),
+    "a call of what was called": (lambda run: run.call(_fetch()), "run.call takes a function and then its arguments"),
+    "a child by its name": (lambda run: run.child("typed", {}), "run.child takes a Workflow, or a function under @w"),
+    "a map by its name": (lambda run: run.map("typed", []), "'typed' is none"),
+    "a map of a number": (lambda run: run.map(typed, 5), "run.map takes a list of items; 5 is none"),
+    "a map with a word": (lambda run: run.map(typed, [], failures="kep"), "it must be 'fail' or 'keep'"),
+    "a map with a limit": (lambda run: run.map(typed, [], limit="x"), "run.map(limit=…) is 'x'; it must be a whole"),
+    "a map with a need": (lambda run: run.map(typed, [], need="x"), "run.map(need='x') is no share"),
+    "a map with a key": (lambda run: run.map(typed, [], key="company"), "run.map(key=…) takes a function of an item"),
+    "all of a list": (lambda run: run.all([run.call(_fetch), run.call(_fetch)]), "no list; write run.all(*things)"),
+    "all of nothing": (lambda run: run.all(None), "no NoneType; write run.all(run.call(…), …)"),
+    "a note that is no text": (lambda run: run.note({"a": 1}), "run.note takes text; {'a': 1} is none"),
+    "a wait for a number": (lambda run: run.wait(5), "run.wait takes the name of a signal; 5 is none"),
+    "a sleep of nothing": (lambda run: run.sleep(None), "None is no span of time"),
+    "a question that is none": (lambda run: run.ask(5), "run.ask takes a question; 5 is none"),
+    "letters to edit": (lambda run: run.ask("ok?", edit="text"), "run.ask(edit=…) takes a list; write ['text']"),
+    "letters to choose": (lambda run: run.ask("ok?", choices="yes"), "run.ask(choices=…) takes a list; write ['yes']"),
+    "people that are none": (lambda run: run.ask("ok?", by=5), "run.ask(by=…) is 5"),
+    "half a quorum": (lambda run: run.ask("ok?", quorum=0.5), "run.ask(quorum=…) is 0.5; it must be a whole number"),
+    "an escalation to nobody": (lambda run: run.ask("ok?", escalate="1d"), "must be a span and a person"),
+    "a loop without places": (lambda run: run.each(n for n in [1]), "not in a generator; write list(…)"),
+    "a loop with a key": (lambda run: run.each([1], key="id"), "run.each(key=…) takes a function of an item"),
+    "a loop that never saves": (lambda run: run.each([1], every="often"), "'often' is no span of time"),
+    "an address of a number": (lambda run: run.signal_url(5), "run.signal_url takes the name of a signal; 5 is none"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+async def test_a_call_that_cannot_be_ends_the_record_at_its_first_try(case: str) -> None:
+    act, sentence = CALLS[case]
+
+    @workflow
+    async def calls(run: Run[dict[str, Any]]) -> None:
+        await act(run)
+
+    async with Trial(calls) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "ERROR" and sentence in record.error
+        assert trial.acts(send) == []
+
+
+async def test_a_plain_step_is_told_that_its_note_is_no_text() -> None:
+    @workflow
+    def notes(run: SyncRun[dict[str, Any]]) -> None:
+        run.note(5)  # type: ignore[arg-type]
+
+    async with Trial(notes) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "ERROR" and "run.note takes text; 5 is none" in record.error
 
 
 async def test_a_value_that_does_not_survive_its_round_trip_fails_on_the_first_day() -> None:

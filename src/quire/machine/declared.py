@@ -63,8 +63,9 @@ def options(given: Mapping[str, object], known: Iterable[str], what: str) -> Non
 
 def names(value: Any, what: str) -> tuple[str, ...]:
     """One name, or several in a list."""
-    found = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple | set) else None
-    if found is None or not all(is_text(name) for name in found):
+    listed = isinstance(value, Iterable) and not isinstance(value, bytes | Mapping)
+    found = (value,) if isinstance(value, str) else tuple(value) if listed else (None,)
+    if not all(map(is_text, found)):
         raise DefinitionError(f"{what} is {value!r}; give a name as text, or a list of names")
     return found
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast, overload
 
 from typing_extensions import TypeVar
 
@@ -79,11 +79,21 @@ class Effect(Generic[P, T, X]):
         """Where the effect is found again."""
         return path_of(self.act)
 
-    async def __call__(self, act: Act[X], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The plain act, for tests; within a workflow use ``run.once(effect, ...)``."""
-        if not isinstance(act, Act):
-            raise DefinitionError(f"the effect {self.name!r} is called without its Act; use run.once({self.name}, …)")
-        return await self.act(act, *args, **kwargs)
+    if TYPE_CHECKING:
+
+        async def __call__(self, act: Act[X], *args: P.args, **kwargs: P.kwargs) -> T:
+            """The plain act, for tests; within a workflow use ``run.once(effect, ...)``."""
+            ...
+
+    else:
+
+        async def __call__(self, *args, **kwargs):
+            """The plain act, for tests; within a workflow use ``run.once(effect, ...)``."""
+            if not args or not isinstance(args[0], Act):
+                raise DefinitionError(
+                    f"the effect {self.name!r} is called without its Act; use run.once({self.name}, …)"
+                )
+            return await self.act(*args, **kwargs)
 
     def __hash__(self) -> int:
         return hash(self.path)

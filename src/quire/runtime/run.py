@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, cast, overload
 
 from typing_extensions import TypeVar
 
-from quire.clock import Span
+from quire.clock import Span, seconds
 from quire.errors import DefinitionError
+from quire.machine import declared
 from quire.machine.approval import Answer
 from quire.machine.effect import Effect, bare_effect
 from quire.machine.fanout import Failed
@@ -28,6 +30,39 @@ V = TypeVar("V")
 I = TypeVar("I")  # noqa: E741 - the item of a map
 D = TypeVar("D", default=dict[str, Any])
 X = TypeVar("X", default=None)
+
+
+def _check_text(given: object, takes: str) -> None:
+    if not isinstance(given, str):
+        raise DefinitionError(f"{takes}; {given!r} is none")
+
+
+def _check_list(given: object, what: str) -> None:
+    """Text is a sequence too, of letters."""
+    if isinstance(given, str):
+        raise DefinitionError(f"{what} takes a list; write [{given!r}]")
+    declared.names(given, what)
+
+
+def _check_escalation(given: object) -> None:
+    if given is not None and (not isinstance(given, tuple | list) or len(given) != 2):
+        raise DefinitionError(f"run.ask(escalate={given!r}) must be a span and a person, as ('1d', 'boss@x.eu')")
+
+
+def _check_workflow(given: object, call: str) -> None:
+    if not isinstance(given, Workflow):
+        raise DefinitionError(f"{call} takes a Workflow, or a function under @workflow; {given!r} is none")
+
+
+def _check_key(given: object, call: str) -> None:
+    if given is not None and not callable(given):
+        raise DefinitionError(f"{call}(key=…) takes a function of an item; {given!r} is none")
+
+
+def _closed(given: object) -> None:
+    """Drop a coroutine that was made by mistake: it would complain later, where nobody knows why."""
+    if inspect.iscoroutine(given):
+        given.close()
 
 
 class Pending(Awaitable[T]):
@@ -105,7 +140,12 @@ class Run(Generic[D, X]):
         """Do something irreversible, at most once. In doubt it is probed, or a person is asked; never guessed."""
         hold = self._hold
         if isinstance(effect, str):
-            effect, args = bare_effect(effect, args[0]), args[1:]
+            act = args[0] if args else None
+            if isinstance(act, Effect):
+                raise DefinitionError(f"{act.name!r} is an @effect; write run.once({act.name}.named({effect!r}), …)")
+            if not callable(act):
+                raise DefinitionError(f"run.once({effect!r}, …) takes a function after its name; {act!r} is none")
+            effect, args = bare_effect(effect, act), args[1:]
         if not isinstance(effect, Effect):
             raise DefinitionError(f"run.once takes an @effect, or a name and a function; {effect!r} is neither")
         hold.use_once(effect.name)
@@ -121,6 +161,11 @@ class Run(Generic[D, X]):
     def call(self, fn: Any, /, *args: Any, **kwargs: Any) -> Pending[Any]:
         """Do something that may be repeated, and remember its answer. A plain function runs in a thread."""
         hold = self._hold
+        if isinstance(fn, Effect):
+            raise DefinitionError(f"{fn.name!r} is an @effect, which is done at most once; use run.once({fn.name}, …)")
+        if not callable(fn):
+            _closed(fn)
+            raise DefinitionError(f"run.call takes a function and then its arguments; {fn!r} is no function")
         name = calls.name_of(fn)
         key = hold.key(Kind.CALL, name)
         return Pending(hold, f"run.call({name})", lambda: calls.call(hold, fn, key, name, args, kwargs))
@@ -143,6 +188,7 @@ class Run(Generic[D, X]):
     def wait(self, signal: str, type: Any = Any, *, timeout: Span | None = None) -> Pending[Any]:
         """Wait for a signal of this name, also one that has come already; None when the timeout passes first."""
         hold = self._hold
+        _check_text(signal, "run.wait takes the name of a signal")
         key = hold.key(Kind.WAIT, signal)
         return Pending(hold, f"run.wait({signal!r})", lambda: waiting.wait(hold, key, signal, type, timeout))
 
@@ -161,6 +207,12 @@ class Run(Generic[D, X]):
     ) -> Pending[Answer]:
         """Ask a person. The answer is bound to what was shown; its edits are in ``run.data`` afterwards."""
         hold = self._hold
+        _check_text(question, "run.ask takes a question")
+        _check_list(edit, "run.ask(edit=…)")
+        _check_list(choices, "run.ask(choices=…)")
+        declared.names(by or (), "run.ask(by=…)")
+        declared.whole(quorum, "run.ask(quorum=…)")
+        _check_escalation(escalate)
         question = readable(question)
         key = hold.key(Kind.ASK, question)
         options = {
@@ -178,6 +230,7 @@ class Run(Generic[D, X]):
     def child(self, workflow: Workflow[I, T, Any], data: I, *, id: str | None = None) -> Pending[T]:
         """Start one child record and wait for its result."""
         hold = self._hold
+        _check_workflow(workflow, "run.child")
         name = id or workflow.name
         key = hold.key(Kind.MAP, name)
         return Pending(hold, f"run.child({name})", lambda: fanouts.child(hold, key, name, workflow, data))
@@ -225,6 +278,15 @@ class Run(Generic[D, X]):
         Maps of one workflow that are called by code that runs side by side need a ``name`` each.
         """
         hold = self._hold
+        _check_workflow(workflow, "run.map")
+        declared.word(failures, ("fail", "keep"), "run.map(failures=…)")
+        if limit is not None:
+            declared.whole(limit, "run.map(limit=…)")
+        if not declared.is_number(need):
+            raise DefinitionError(f"run.map(need={need!r}) is no share; it lies between 0 and 1")
+        if not isinstance(items, Iterable):
+            raise DefinitionError(f"run.map takes a list of items; {items!r} is none")
+        _check_key(key, "run.map")
         name = name or workflow.name
         receipt_key = hold.key(Kind.MAP, name)
         plan = fanouts.Plan(name, limit, key, within, failures == "keep", need)
@@ -242,6 +304,10 @@ class Run(Generic[D, X]):
 
     def all(self, *pending: Pending[Any]) -> Pending[tuple[Any, ...]]:
         """Several things side by side; all their answers."""
+        for one in pending:
+            if not inspect.isawaitable(one):
+                hint = "write run.all(*things)" if isinstance(one, Iterable) else "write run.all(run.call(…), …)"
+                raise DefinitionError(f"run.all takes things to await, one by one, no {type(one).__name__}; {hint}")
 
         async def together() -> tuple[Any, ...]:
             return tuple(await asyncio.gather(*pending))
@@ -253,16 +319,23 @@ class Run(Generic[D, X]):
     ) -> loops.Each[T]:
         """Go through many items; place and data are saved ``every`` so many items, or every so often."""
         hold = self._hold
+        if isinstance(items, Mapping) or not (hasattr(items, "__len__") and hasattr(items, "__getitem__")):
+            raise DefinitionError(f"run.each keeps its place in a list, not in a {type(items).__name__}; write list(…)")
+        _check_key(key, "run.each")
+        if not isinstance(every, int):
+            seconds(every)
         return loops.Each(hold, self, hold.key(Kind.EACH, "each"), items, key, every)
 
     def note(self, text: str) -> None:
         """Say something about the record, for people: it is in the row and in the log with the next commit."""
+        _check_text(text, "run.note takes text")
         text = readable(text)
         self._hold.note = text
         self._hold.tell("noted", note=text)
 
     def signal_url(self, signal: str) -> str:
         """An address at which the world outside sends this signal. Signed: good for this record and signal only."""
+        _check_text(signal, "run.signal_url takes the name of a signal")
         return waiting.signal_url(self._hold, signal)
 
 
@@ -339,4 +412,5 @@ class SyncRun(Generic[D, X]):
 
     def note(self, text: str) -> None:
         """Say something about the record; see ``Run.note``."""
+        _check_text(text, "run.note takes text")  # here: what is raised in the loop reaches no step
         self._loop.call_soon_threadsafe(self._run.note, text)

@@ -214,5 +214,7 @@ class Ledger(ABC):
         raise NotImplementedError(f"the ledger {self.url} cannot be copied yet: its store gives no rows")
 
     async def restore(self, type_: type[Row], given: Sequence[Row], epoch: int) -> None:
-        """Take over rows of another ledger as they are. Refused unless this ledger is sealed."""
+        """Take over rows of another ledger as they are, over those that have their keys. Refused unless this ledger is
+        sealed.
+        """
         raise NotImplementedError(f"the ledger {self.url} cannot take over a copy yet: its store takes no rows")

@@ -122,10 +122,8 @@ class MemoryLedger(Ledger):
         return Recovered(len(draft.workers), freed, swept, swept >= limit, left)
 
     async def order(self, order: Order) -> Standing:
-        if order.word == "seal":
-            self.tables.sealed = order.target or "elsewhere"
-        elif order.word == "unseal":
-            self.tables.sealed = ""
+        if order.word in ("seal", "unseal"):
+            self.tables.sealed = order.seal(self.tables.sealed)
         else:
             draft = self._draft()
             draft.order(order)

@@ -307,10 +307,9 @@ class PostgresLedger(PostgresClaims):
             view = View()
             await self._read_into(view, wire, Want())
 
-            def decide(draft: Draft, _view: View) -> None:
+            def decide(draft: Draft, view: View) -> None:
                 if order.word in ("seal", "unseal"):
-                    target = (order.target or "elsewhere") if order.word == "seal" else ""
-                    wire.send("UPDATE ledger SET sealed = $1", target)
+                    wire.send("UPDATE ledger SET sealed = $1", order.seal(view.sealed))
                 else:
                     draft.order(order)
 

@@ -210,10 +210,8 @@ class Plan:
 
     def order(self, order: Order) -> None:
         self.by = order.by
-        if order.word == "seal":
-            self.sealed = order.target or "elsewhere"
-        elif order.word == "unseal":
-            self.sealed = ""
+        if order.word in ("seal", "unseal"):
+            self.sealed = order.seal(self.view.sealed)
         else:
             self.draft.order(order)
 

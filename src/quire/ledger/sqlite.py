@@ -387,11 +387,11 @@ class SqliteLedger(Ledger):
 
     async def order(self, order: Order) -> Standing:
         if order.word in ("seal", "unseal"):
-            target = (order.target or "elsewhere") if order.word == "seal" else ""
 
             def seal(db: sqlite3.Connection) -> None:
                 with _transaction(db, self._gate):
-                    db.execute("UPDATE ledger SET sealed = ?", (target,))
+                    (now,) = db.execute("SELECT sealed FROM ledger").fetchone()
+                    db.execute("UPDATE ledger SET sealed = ?", (order.seal(now),))
 
             await self._in("write", seal)
         else:

@@ -5,6 +5,7 @@ The memory ledger is made of them, and so is the replica that a ledger without q
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -243,13 +244,11 @@ class Tables:
         return sorted(kept[type_], key=key_of)
 
     def put_rows(self, type_: type[Any], given: Sequence[Any], epoch: int) -> None:
-        """Take over rows of another ledger as they are."""
+        """Take over rows of another ledger as they are; those that are there already are replaced."""
         self.epoch = epoch
         for row in given:
             if type_ is Event:
-                self.all_events.append(row)
-                self._events_of[row.record_id].append(row)
-                self.last_seq = max(self.last_seq, row.seq)
+                self._put_event(row)
             elif type_ is Setting:
                 self.all_settings[row.name] = row
             else:
@@ -266,6 +265,15 @@ class Tables:
                 key = key_of(row)
                 table[type_][key if type_ is Fanin else key[0]] = row
                 self.apply(draft)
+
+    def _put_event(self, event: Event) -> None:
+        """A line never changes: one that is there already stays."""
+        place = bisect_left(self.all_events, event.seq, key=lambda known: known.seq)
+        if place < len(self.all_events) and self.all_events[place].seq == event.seq:
+            return
+        self.all_events.append(event)
+        self._events_of[event.record_id].append(event)
+        self.last_seq = max(self.last_seq, event.seq)
 
 
 def _may_be_swept(child: Record) -> bool:

@@ -173,6 +173,14 @@ class Order(NamedTuple):
     reason: str = ""
     #: For seal: where the records go.
     target: str = ""
+    #: For seal and unseal: only over this seal ("": none stands); None: over any. The standing says which one stands.
+    over: str | None = None
+
+    def seal(self, now: str) -> str:
+        """The seal that stands after this order, over the one that stands ``now``."""
+        if self.over is not None and self.over != now:
+            return now
+        return (self.target or "elsewhere") if self.word == "seal" else ""
 
 
 class Standing(NamedTuple):

@@ -94,6 +94,19 @@ class Copies(Suite):
         assert (await target.events())[-1].kind == "noted"
         assert refused(await commit(target, new_start("new", clock.now(), workflow="other"))) == "halted"
 
+    async def test_a_copy_that_is_made_again_has_every_row_once(self, ledger: Ledger, clock: ToldClock) -> None:
+        """A copy that was cut short is made again over what it left behind."""
+        self.skip_unless_copied(ledger)
+        source = MemoryLedger(clock)
+        await self.fill(source)
+        await self.copied(source, ledger)
+        await commit(source, new_facts(await the(source), lines=(Line("noted"),)))
+
+        await self.copied(source, ledger)
+
+        assert await self.all_of(ledger) == await self.all_of(source)
+        assert await log(ledger) == await log(source)
+
     async def test_rows_are_not_copied_into_an_open_ledger(self, ledger: Ledger) -> None:
         self.skip_unless_copied(ledger)
         row = await start(ledger)

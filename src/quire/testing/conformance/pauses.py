@@ -84,6 +84,19 @@ class Pauses(Suite):
         assert isinstance(verdicts[4], Applied)
         assert [refused(verdict) for verdict in await ledger.send([Send("s1", "r", "paid", "1")])] == ["sealed"]
 
+    async def test_a_seal_over_another_than_the_one_that_stands_changes_nothing(self, ledger: Ledger) -> None:
+        """25: of two that seal at the same moment, for two targets, one is told of the other."""
+
+        async def ordered(word: str, over: str, target: str = "") -> str:
+            return (await ledger.order(Order(word, EVERYWHERE, "ann", target=target, over=over))).sealed
+
+        assert await ordered("unseal", over="there") == ""
+        assert await ordered("seal", over="", target="there") == "there"
+        assert await ordered("seal", over="", target="elsewhere") == "there"
+        assert await ordered("unseal", over="elsewhere") == "there"
+        assert await ordered("seal", over="there", target="elsewhere") == "elsewhere"
+        assert await ordered("unseal", over="elsewhere") == ""
+
     async def test_a_worker_of_a_sealed_ledger_is_told_where_its_records_went(
         self, ledger: Ledger, clock: ToldClock
     ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quire.errors import IllegalMove, LedgerError
+from quire.errors import IllegalMove, LedgerError, LedgerUnavailable
 from quire.ledger.base import Ledger
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.sqlite import SqliteLedger
@@ -296,22 +296,104 @@ async def _made(path: Path) -> None:
         pass
 
 
-def test_a_promotion_into_a_ledger_with_records_of_its_own_is_refused_and_taken_back(done: Project) -> None:
+def test_a_promoted_ledger_moves_on(done: Project) -> None:
+    done.quire("promote", "ledger.db", "new.db")
+
+    done.quire("promote", "new.db", "newer.db")
+
+    assert "newer.db" in done.error("start", "publish", "keyword=x", "--ledger", "new.db", code=3)
+    done.quire("approve", "c", "--ledger", "newer.db")
+    done.quire("worker", "--until-idle", "--ledger", "newer.db")
+    assert done.json("verify", "--ledger", "newer.db")[0]["ok"]
+
+
+def test_a_promotion_into_a_ledger_with_records_of_its_own_is_refused_and_the_source_goes_on(done: Project) -> None:
     done.quire("worker", "--until-idle", "--ledger", "other.db")
     done.quire("start", "publish", "keyword=x", "--ledger", "other.db")
 
-    result = done.quire("promote", "ledger.db", "other.db", code=3)
+    assert "has records of its own" in done.error("promote", "ledger.db", "other.db", code=3)
 
-    assert "has records of its own" in result.stderr
-    assert "quire promote --abort" in result.stderr
-    done.quire("promote", "ledger.db", "other.db", "--abort")
+    assert "is not sealed" in done.error("promote", "ledger.db", "other.db", "--abort", code=3)
     done.quire("start", "publish", "keyword=x")
+
+
+def test_a_moved_ledger_names_its_target_and_makes_no_other(done: Project) -> None:
+    done.quire("promote", "ledger.db", "new.db")
+    before = done.contents()
+
+    for option in ((), ("--abort",), ("--late",)):
+        told = done.error("promote", "ledger.db", "other.db", *option, code=3)
+        assert f"are at sqlite:///{done.path / 'new.db'}" in told
+
+    assert done.contents() == before
+    assert not (done.path / "other.db").exists()
+    (done.path / "new.db").unlink()
+    for option in ((), ("--late",)):
+        assert "there is no ledger at" in done.error("promote", "ledger.db", "new.db", *option, code=4)
+    assert "was opened already" in done.error("promote", "ledger.db", "new.db", "--abort", code=3)
+    assert not (done.path / "new.db").exists()
+
+
+def test_nothing_is_taken_back_nor_carried_over_where_nothing_was_moved(done: Project) -> None:
+    assert "is not sealed" in done.error("promote", "ledger.db", "new.db", "--abort", code=3)
+    assert "there is no ledger at" in done.error("promote", "ledger.db", "new.db", "--late", code=4)
+    assert not (done.path / "new.db").exists()
+
+
+def test_a_promotion_whose_half_filled_target_was_removed_is_taken_back(done: Project) -> None:
+    target = f"sqlite:///{done.path / 'new.db'}"
+    done.ask(lambda client: client.ledger.order(Order("seal", "*", "ann", target=f"(on their way to) {target}")))
+
+    done.quire("promote", "ledger.db", "new.db", "--abort")
+
+    assert not (done.path / "new.db").exists()
+    done.quire("start", "publish", "keyword=x")
+
+
+def test_a_promotion_that_did_not_work_prints_the_command_that_takes_it_back(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*given: object) -> None:
+        raise LedgerUnavailable("the store did not answer")
+
+    monkeypatch.setattr(SqliteLedger, "restore", lost)
+
+    told = done.quire("promote", "ledger.db", "new.db", code=1).stderr
+
+    [back] = [line.split("until: quire ")[1] for line in told.splitlines() if "--abort" in line]
+    done.quire(*back.split())
+    done.quire("start", "publish", "keyword=x")
+    monkeypatch.undo()
+    done.quire("promote", str(done.path / "ledger.db"), str(done.path / "new.db"))
+
+
+def test_a_character_that_the_target_cannot_keep_is_named_and_the_source_goes_on(
+    done: Project, postgres_url: str
+) -> None:
+    tamper(done, "UPDATE records SET note = 'x' || char(0) WHERE record_id = 'b'")
+
+    told = done.quire("promote", "ledger.db", postgres_url, code=2).stderr
+
+    assert "the record 'b' cannot be kept in postgresql://" in told
+    assert "its note holds a NUL character; mend the step" in told
+    assert "quire retry b --from STEP" in told
+    assert "the source is open again" in told
+    done.quire("start", "publish", "keyword=x", "--id", "d")
+    tamper(done, "UPDATE records SET note = 'x' WHERE record_id = 'b'")
+    done.quire("promote", "ledger.db", postgres_url)
+    assert {row["record_id"] for row in done.json("list", "--ledger", postgres_url)} == {"a", "b", "c", "d"}
+    assert done.json("verify", "--ledger", postgres_url)[0]["ok"]
 
 
 def test_addresses_that_cannot_be_promoted(done: Project) -> None:
     before = done.contents()
+    (done.path / "link.db").symlink_to(done.path / "ledger.db")
+    (done.path / "sub").mkdir()
 
-    assert "the same ledger" in done.error("promote", "ledger.db", "sqlite:///ledger.db", code=2)
+    for same in ("sqlite:///ledger.db", "link.db", f"sqlite:///{done.path}/sub/../ledger.db"):
+        assert "the same ledger" in done.error("promote", "ledger.db", same, code=2)
+    assert "name a ledger that stays" in done.error("promote", "ledger.db", "memory:", code=2)
+    assert "name a ledger that stays" in done.error("promote", "memory:", "new.db", code=2)
     assert "there is no ledger" in done.error("promote", "nope.db", "new.db", code=4)
     assert "no ledger that Quire knows" in done.error("promote", "ledger.db", "ftp://x", code=2)
     done.quire("promote", "ledger.db", "new.db", "--late", "--abort", code=2)
@@ -388,5 +470,4 @@ async def test_a_target_that_is_the_grave_of_another_ledger_is_refused(tmp_path:
 
     with pytest.raises(IllegalMove, match="is sealed"):
         await promote.promote(source, target, by="ann", wait=0.1)
-    await promote.abort(source, target, by="ann")
     assert (await source.standing()).sealed == ""

@@ -20,6 +20,7 @@ from quire.surfaces.cli.spelling import statuses
 from quire.surfaces.cli.writing import check_target
 from quire.surfaces.client import Client
 from quire.surfaces.config import absolute_url, concealed, ledger_there, sqlite_path
+from quire.surfaces.telling import command
 
 if TYPE_CHECKING:
     from quire.folder.base import Folder
@@ -234,18 +235,26 @@ def promote(session: Session, source: str, target: str, wait: str, late: bool, a
     if late and aborted:
         raise click.UsageError("--late or --abort, not both")
     one, other = (absolute_url(url, Path.cwd()) for url in (source, target))
-    promoting.check_addresses(one, other)
     if not ledger_there(one):
         raise NotFound(f"there is no ledger at {sqlite_path(one)!r}")
+    there = sqlite_path(other)
+    gone = there is not None and not ledger_there(other)
 
     async def work() -> int:
         old, new = open_ledger(one), open_ledger(other)
+        promoting.check_addresses(old.url, new.url)
         try:
             await old.open()
-            await new.open()
+            # Asked before the target is opened, which would make it.
+            way = await promoting.way(old, new.url)
+            if gone and (late or way is promoting.Way.MOVED) and not aborted:
+                raise NotFound(f"there is no ledger at {there!r}")
+            if not (gone and aborted):
+                await new.open()
             if aborted:
-                await promoting.abort(old, new, by=session.config.who)
-                session.out.acted("the source is open again", f"quire promote {source} {target}")
+                await promoting.abort(old, new, by=session.config.who, gone=gone)
+                again = command("promote", concealed(source), concealed(target))
+                session.out.acted("the source is open again", again)
             elif late:
                 count = await promoting.carry_late(old, new)
                 session.out.acted(f"carried over {count} late receipts", "", carried=count)

@@ -308,8 +308,10 @@ class SheetsLedger(Ledger):
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         transport = self.transport
         workers = self.replica.tables.all_workers.values()
-        if any(worker.closed is None and worker.expires_at < self.clock.now() for worker in workers):
-            await self.log.sync(Lane.CLAIM)  # nobody is taken for dead on an old view, nor in the middle of an outage
+        expired = any(worker.closed is None and worker.expires_at < self.clock.now() for worker in workers)
+        # Nobody is taken for dead on an old view, nor in the middle of an outage; and whoever only writes looks, too.
+        if expired or self.clock.boottime() - self.log.read_at >= self.traits.poll_seconds:
+            await self.log.sync(Lane.CLAIM)
 
         def silent(worker: Worker) -> bool:
             right = self.clock is not SYSTEM or abs(transport.skew) <= SKEW_SECONDS

@@ -15,7 +15,7 @@ from quire.errors import LedgerError
 from quire.google.budget import Lane
 from quire.google.error import Invalid
 from quire.google.sheets import Sheets
-from quire.ledger.sheets_rows import ACCEPTED_AT, COLUMNS, Entry, cells
+from quire.ledger.sheets_rows import ACCEPTED_AT, COLUMNS, WIDTH, Entry, cells
 from quire.model.record import Record, Status
 
 JOURNAL_ID = 1903000001
@@ -40,6 +40,7 @@ STATE_COLUMNS = (
 STATE_CHARACTERS = 2000
 
 _LAST_COLUMN = chr(ord("A") + ACCEPTED_AT)
+_LAST_HASHED = chr(ord("A") + WIDTH - 1)
 _LAST_STATE_COLUMN = chr(ord("A") + len(STATE_COLUMNS) - 1)
 
 
@@ -49,6 +50,18 @@ class Run(NamedTuple):
     #: The first of them, counted from 0.
     start: int
     record_ids: tuple[str, ...]
+
+
+class Shown(NamedTuple):
+    """What a read shows. None: it was not asked for, or the book does not have all of it."""
+
+    #: The journal from some row on.
+    rows: list[list[Any]]
+    #: Its header, and rows of it that were read before.
+    header: list[list[Any]] | None = None
+    seen: list[list[Any]] | None = None
+    #: Rows of the tab ``state``.
+    state: list[list[Any]] | None = None
 
 
 class Echo(NamedTuple):
@@ -112,26 +125,30 @@ class Book:
 
     async def rows(self, first: int, lane: Lane) -> list[list[Any]]:
         """The journal from this row on (counted from 1); empty if there is no such row."""
-        rows, _ = await self.rows_and_state(first, None, lane)
-        return rows
+        return (await self.read(first, lane)).rows
 
-    async def rows_and_state(
-        self, first: int, state: tuple[int, int] | None, lane: Lane
-    ) -> tuple[list[list[Any]], list[list[Any]] | None]:
-        """The journal from this row on, and these rows of the tab ``state`` (both counted from 1), in one request.
+    async def read(
+        self, first: int, lane: Lane, *, seen: tuple[int, int] | None = None, state: tuple[int, int] | None = None
+    ) -> Shown:
+        """The journal from this row on, in one request with what else is asked for. Rows are counted from 1.
 
-        None: the tab does not have them.
+        ``seen``: first and last of some rows of the journal, with which its header comes. ``state``: of the tab
+        ``state``.
         """
         for again in (False, True):
-            ranges = [f"{_quoted(self._journal)}!A{first}:{_LAST_COLUMN}"]
+            journal = _quoted(self._journal)
+            ranges = [f"{journal}!A{first}:{_LAST_COLUMN}"]
+            if seen is not None:
+                ranges += [f"{journal}!A1:{_LAST_HASHED}1", f"{journal}!A{seen[0]}:{_LAST_HASHED}{seen[1]}"]
             if state is not None:
                 ranges.append(f"{_quoted(self._state)}!A{state[0]}:{_LAST_STATE_COLUMN}{state[1]}")
             try:
                 rows, *rest = await self.sheets.values_batch_get(self.spreadsheet_id, ranges, lane=lane)
-                return rows, rest[0] if rest else None
+                header, some = (rest[0], rest[1]) if seen is not None else (None, None)
+                return Shown(rows, header, some, rest[-1] if state is not None else None)
             except Invalid:
-                if again and state is None:
-                    return [], None
+                if again and seen is None and state is None:
+                    return Shown([])
                 tabs, _, _ = await self.look()  # renamed, or shorter than that
                 if JOURNAL_ID not in tabs:
                     raise LedgerError(
@@ -139,8 +156,8 @@ class Book:
                         "to a version before that (File > Version history)"
                     ) from None
                 if again:
-                    return await self.rows(first, lane), None
-        return [], None
+                    return await self.read(first, lane)
+        return Shown([])
 
     # -- writing ---------------------------------------------------------------------------------------------------
 

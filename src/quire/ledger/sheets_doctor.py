@@ -84,7 +84,7 @@ async def changed_state(ledger: SheetsLedger) -> list[str]:
     replica = ledger.replica
     if not replica.places:
         return []
-    _, rows = await ledger.book.rows_and_state(1, (2, len(replica.places) + 1), Lane.ARCHIVE)
+    rows = (await ledger.book.read(1, Lane.ARCHIVE, state=(2, len(replica.places) + 1))).state
     odd = len(differing(replica, 2, list(replica.places), rows)) if rows is not None else 0
     return [f"{odd} rows of the tab state were changed; the next worker writes it anew"] if odd else []
 

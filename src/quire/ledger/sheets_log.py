@@ -21,6 +21,7 @@ from quire.ledger.sheets_book import Book, Echo, Run, is_fence, is_ghost, is_ord
 from quire.ledger.sheets_replica import Replica
 from quire.ledger.sheets_rescue import leave_rescue
 from quire.ledger.sheets_rows import Entry, JournalDamaged, beginning, cells, entries, following
+from quire.ledger.sheets_seen import Seen
 from quire.ledger.sheets_spill import Spill
 from quire.ledger.sheets_state import Looked
 from quire.ledger.sheets_takeover import Witness
@@ -65,9 +66,11 @@ class Log:
         #: When the whole journal was last read.
         self.whole_at = float("-inf")
         self.looked = Looked(clock)
+        self.seen = Seen()
         #: Set when something may have become due.
         self.work = asyncio.Event()
-        self._rescued = False
+        #: The entry with which the rescue ends that was left.
+        self._rescued = 0
         self._latency = 0.0
         self._reading: asyncio.Task[None] | None = None
         self._read_lock = asyncio.Lock()
@@ -115,13 +118,15 @@ class Log:
             raise ledger_error(error) from error
 
     async def _read(self, lane: Lane) -> None:
-        """One request, if the journal is as it was left; else all of it is read again."""
+        """One request, if the journal is as it was left, as far as it is looked at; else all of it is read again."""
         last = self.replica.last
         assert last is not None
         if self.clock.boottime() - self.whole_at > WHOLE_SECONDS:
             return await self.read_all(lane)
         part = self.looked.part(self.replica) if not self.state_dirty else None
-        rows, state = await self.book.rows_and_state(last.position, part, lane)
+        old = self.seen.part()
+        shown = await self.book.read(last.position, lane, seen=old, state=part)
+        rows = shown.rows
         if not rows or len(rows[0]) < 3 or rows[0][2] != last.token:
             return await self.read_all(lane)
         try:
@@ -134,7 +139,11 @@ class Log:
         except LedgerError:
             return await self.read_all(lane)  # a part of what is there may lie before the place where we began
         self._apply(counted, void)
-        if part is not None and self.looked.changed(self.replica, part, state):
+        for entry in counted:
+            self.seen.add(entry)
+        if old is not None and (shown.seen is None or self.seen.differ(old, shown.header or [], shown.seen)):
+            return await self.read_all(lane)  # people have moved rows, or worse
+        if part is not None and self.looked.changed(self.replica, part, shown.state):
             log.warning("somebody changed the tab state of %s; it is written anew", self.url)
             self.state_dirty = True
         return None
@@ -162,6 +171,7 @@ class Log:
                 found = entries(rows, 1)
                 await self.spill.fetch(found, replica.blobs)
                 if self._follow(replica, found):
+                    self.seen.learn(rows)
                     break
             except LedgerError as error:
                 if n < 1:
@@ -187,8 +197,8 @@ class Log:
 
     async def _leave_rescue(self) -> None:
         """What this process knows may be all that is left: keep it for ``quire doctor --repair``."""
-        if not self._rescued and self.replica.last is not None:
-            self._rescued = True
+        if self.replica.seq > self._rescued:
+            self._rescued = self.replica.seq
             await leave_rescue(self.spill.drive, self.book.spreadsheet_id, self.replica)
 
     def _follow(self, replica: Replica, found: list[Entry]) -> bool:
@@ -343,7 +353,10 @@ class Log:
         if replica.seq < entry.seq:  # else a read has shown it before the answer came
             height = len(cells(entry))
             position = (1 if entry.snapshot else after) + height
-            self._apply(entries(cells(entry), position - height + 1), ())
+            self._apply(written := entries(cells(entry), position - height + 1), ())
+            self.seen.add(written[0])
+            if self._rescued:
+                await self._leave_rescue()  # this entry was on its way when the damage was found
         if sent.mend:
             self.state_dirty = False
         return replica.commits.get(entry.seq) == entry.commit_id

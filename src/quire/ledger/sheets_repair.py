@@ -15,8 +15,17 @@ from quire.errors import LedgerError
 from quire.google.budget import Lane
 from quire.ledger.sheets_book import HEAD, HEAD_RANGE, JOURNAL_ID, STATE_ID, protection
 from quire.ledger.sheets_mark import Mark, read_mark, write_mark
-from quire.ledger.sheets_rescue import read_rescue
-from quire.ledger.sheets_rows import COLUMNS, Entry, JournalDamaged, beginning, entries, following, new_entry
+from quire.ledger.sheets_rescue import read_rescues
+from quire.ledger.sheets_rows import (
+    COLUMNS,
+    Entry,
+    JournalDamaged,
+    beginning,
+    entries,
+    following,
+    holds_entry,
+    new_entry,
+)
 
 if TYPE_CHECKING:
     from quire.ledger.sheets import SheetsLedger
@@ -80,7 +89,7 @@ async def _looks(ledger: SheetsLedger) -> list[str]:
     await ledger.book.look()
     rows = await ledger.book.rows(1, Lane.VIEW)
     if not rows or tuple(rows[0][: len(COLUMNS)]) != COLUMNS:
-        if rows and len(rows[0]) > 2 and entries(rows[:1], 1):
+        if rows and holds_entry(rows[0]):
             requests += _insert_row(JOURNAL_ID)
         cells = [{"userEnteredValue": {"stringValue": name}} for name in COLUMNS]
         start = {"sheetId": JOURNAL_ID, "rowIndex": 0, "columnIndex": 0}
@@ -144,12 +153,13 @@ async def _cut(ledger: SheetsLedger, chain: list[Entry], at: int) -> str:
 
 async def _from_rescue(ledger: SheetsLedger, found: Found, heads: list[tuple[str, str]]) -> str:
     """Begin a new generation with what a process left when it found the damage, if the head says that it is all."""
-    left = await read_rescue(ledger.drive, ledger.spreadsheet_id)
+    left = await read_rescues(ledger.drive, ledger.spreadsheet_id)
     why = found.damage or "the journal ends before what was seen in it"
-    if left is None:
+    if not left:
         raise LedgerError(f"{why}. No process that had read it all has left a rescue; {_RESTORE}.")
-    last, body = left
-    if all(token != last["token"] for token, _ in heads):
+    tokens = {token for token, _ in heads}
+    last, body = max(left, key=lambda rescue: (rescue.last["token"] in tokens, int(rescue.last["seq"])))
+    if last["token"] not in tokens:
         raise LedgerError(
             f"{why}. A process has left a rescue that ends at entry {last['seq']}, but the head of the book stands "
             f"elsewhere: something else was committed, or the book was restored; {_RESTORE}."

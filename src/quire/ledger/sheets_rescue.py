@@ -2,6 +2,8 @@
 
 It stops then, since it cannot tell what others have seen. ``quire doctor --repair`` writes the file into the book if
 the head still stands on the entry with which it ends: then nobody has written since, and nothing is lost (protocol 11).
+Several processes may find the damage, each at another entry, the newest first or last: so the files of entries next to
+each other stand under several names, and none takes the place of another.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from typing import Any, NamedTuple
 
 from quire.google.drive import Drive
 from quire.google.error import GoogleError
@@ -18,6 +21,8 @@ from quire.ledger.sheets_rows import body_of
 log = logging.getLogger(__name__)
 
 _NAME = "quire_rescue"
+#: Files that are kept under a name of their own; one file has room for thirty names of everybody's.
+_NAMES = 8
 
 
 async def leave_rescue(drive: Drive, spreadsheet_id: str, replica: Replica) -> bool:
@@ -37,7 +42,8 @@ async def leave_rescue(drive: Drive, spreadsheet_id: str, replica: Replica) -> b
         kept = await drive.files_create(made, content, fields="id,sha256Checksum")
         if kept.get("sha256Checksum") != hashlib.sha256(content).hexdigest():
             return False
-        await drive.files_update(spreadsheet_id, {"properties": {_NAME: file_id}}, fields="id")
+        properties = {f"{_NAME}_{last.seq % _NAMES}": file_id}
+        await drive.files_update(spreadsheet_id, {"properties": properties}, fields="id")
     except GoogleError as error:
         log.warning("what is known of the damaged journal of %s cannot be kept: %s", spreadsheet_id, error)
         return False
@@ -45,15 +51,27 @@ async def leave_rescue(drive: Drive, spreadsheet_id: str, replica: Replica) -> b
     return True
 
 
-async def read_rescue(drive: Drive, spreadsheet_id: str) -> tuple[dict[str, str], str] | None:
-    """Where the rescued journal ends (generation, seq, token), and the body of a snapshot that says it all."""
+class Rescue(NamedTuple):
+    """What a process left behind."""
+
+    #: Where it ends: generation, seq, token, at.
+    last: dict[str, Any]
+    #: Of a snapshot that says it all.
+    body: str
+
+
+async def read_rescues(drive: Drive, spreadsheet_id: str) -> list[Rescue]:
+    """All that was left for this book, in no order."""
     try:
         about = await drive.files_get(spreadsheet_id, fields="id,properties")
-        file_id = str(about.get("properties", {}).get(_NAME, ""))
-        if not file_id:
-            return None
-        found = json.loads(await drive.files_get_media(file_id))
-        return found["last"], str(found["body"])
-    except (GoogleError, ValueError, KeyError) as error:
-        log.warning("there is no rescue for %s: %s", spreadsheet_id, error)
-        return None
+    except GoogleError as error:
+        log.warning("whether there is a rescue for %s is not known: %s", spreadsheet_id, error)
+        return []
+    found = []
+    for file_id in (text for name, text in about.get("properties", {}).items() if name.startswith(_NAME)):
+        try:
+            kept = json.loads(await drive.files_get_media(str(file_id)))
+            found.append(Rescue(kept["last"], str(kept["body"])))
+        except (GoogleError, ValueError, KeyError) as error:
+            log.warning("a rescue for %s cannot be read: %s", spreadsheet_id, error)
+    return found

@@ -35,6 +35,8 @@ ACCEPTED_AT = WIDTH
 #: What Google takes in one cell.
 CELL_CHARACTERS = 50_000
 FORMAT = "1"
+#: Of a format that is none, so much is quoted.
+FORMAT_CHARACTERS = 10
 #: Values longer than this stand beside the rows, by their hash, and are written once.
 INLINE_CHARACTERS = 4096
 
@@ -102,12 +104,13 @@ def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
     """
     found: dict[str, dict[int, tuple[int, Sequence[str]]]] = {}
     for position, row in enumerate(rows, first):
-        if len(row) <= BODY_AT or not _TOKEN.fullmatch(str(row[TOKEN_AT])):
+        if len(row) <= BODY_AT or not holds_entry(row):
             continue
         form = _FORM.fullmatch(str(row[BODY_AT - 1]))
         if form is None or form[1] != FORMAT:
+            shown = str(row[BODY_AT - 1])[:FORMAT_CHARACTERS]  # a body may stand there, with what is secret in it
             raise JournalDamaged(
-                f"row {position} of the journal has the format {row[BODY_AT - 1]!r}, which this version of Quire "
+                f"row {position} of the journal has the format {shown!r}, which this version of Quire "
                 "cannot read; a newer one may have written it (pip install -U quire), or somebody edited it"
             )
         texts = [*map(str, row), *[""] * (ACCEPTED_AT + 1 - len(row))]
@@ -117,6 +120,11 @@ def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
             raise JournalDamaged(_edited(position, texts[1]))
         parts.setdefault(part, (position, texts))
     return [_joined(parts) for parts in found.values()]
+
+
+def holds_entry(row: Sequence[Any]) -> bool:
+    """Whether a row is one of an entry, or what people left of it."""
+    return len(row) > TOKEN_AT and _TOKEN.fullmatch(str(row[TOKEN_AT])) is not None
 
 
 def _joined(parts: Mapping[int, tuple[int, Sequence[str]]]) -> Entry:

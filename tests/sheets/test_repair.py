@@ -91,6 +91,22 @@ def test_the_doctor_names_a_folder_that_is_not_shared(
     assert "drive://nowhere" in told_.output and "Check the id, and that the file is shared with quire" in told_.output
 
 
+def test_the_doctor_warns_that_viewers_can_read_the_key_until_it_is_in_a_file(
+    google: Google, book: str, doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = google.new_book()
+    assert "whoever may view it, viewers too, can answer questions as anybody" in " ".join(doctor().output.split())
+    key = "1f" * 32
+    (tmp_path / "keys.json").write_text(json.dumps({"f1": key}), encoding="utf-8")
+    monkeypatch.setenv("QUIRE_KEYRING", str(tmp_path / "keys.json"))
+
+    told_ = [doctor().output, doctor(ledger=other).output]
+
+    assert all("whoever may view" not in " ".join(text.split()) for text in told_)
+    cells_ = json.dumps([google("GET", f"/v4/spreadsheets/{name}/values/journal")["values"] for name in (book, other)])
+    assert "keyring" in cells_ and key not in cells_
+
+
 async def test_a_drifted_header_and_open_doors_are_mended(make_ledger: MakeLedger, google: Google, book: str) -> None:
     ledger = make_ledger()
     async with opened(ledger):

@@ -90,7 +90,8 @@ class Demo:
         """A worker as a process of its own."""
         command = [sys.executable, "-m", "quire.surfaces.cli", "--config", str(self.folder / "quire.toml")]
         command += ["worker", "--lease", "3s", "--label", label]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
+        mine = (name for name in os.environ if not name.startswith("QUIRE_") or name == engine.KEYRING_FILE)
+        environment = {name: os.environ[name] for name in mine}
         with (self.folder / f"{label}.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
         self.processes.append(process)

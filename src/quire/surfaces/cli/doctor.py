@@ -21,7 +21,7 @@ from quire.machine import adoption
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.side import Setting
-from quire.runtime import process
+from quire.runtime import engine, process
 from quire.surfaces import relay, telling
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.client import Client
@@ -231,6 +231,8 @@ def _opened(session: Session) -> list[Finding]:
         settings_warnings = getattr(client.ledger, "settings_warnings", None)
         if settings_warnings is not None:
             found.extend(warning(str(text)) for text in await settings_warnings())
+        if session.config.ledger.startswith("sheets:"):
+            await _keys(client, found)
         await _folder(session, client, found)
         await _panel(session, client, found)
         await _work(client, found, shared=path is not None)
@@ -242,6 +244,19 @@ def _opened(session: Session) -> list[Finding]:
     except QuireError as error:
         found.append(ill(str(error)))
     return found
+
+
+async def _keys(client: Client, found: list[Finding]) -> None:
+    """A book shows its cells, also hidden ones, to everybody with whom it is shared."""
+    kept = await client.ledger.setting(engine.KEYRING)
+    if kept is not None and engine.IN_FILE not in parse(kept.value):
+        found.append(
+            warning(
+                "the key of this ledger stands in the book: whoever may view it, viewers too, can answer questions as "
+                "anybody, call hooks and signals, and sign receipts. Share it only with those who may do all that, or "
+                f"keep the key in a file ({engine.KEYRING_FILE}; see docs/sheets.md)"
+            )
+        )
 
 
 def _there(folder: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quire.clock import SYSTEM
 from quire.errors import InputError, QuireError
+from quire.runtime import engine
 from quire.surfaces.cli.command import Exit, Session
 from quire.surfaces.cli.mission_picture import Picture, pace_of, shown
 from quire.surfaces.client import Client
@@ -48,7 +49,8 @@ class Demo:
     def _worker(self, label: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "quire.surfaces.cli", "--config", str(self.folder / "quire.toml")]
         command += ["worker", "--lease", "3s", "--label", label]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
+        mine = (name for name in os.environ if not name.startswith("QUIRE_") or name == engine.KEYRING_FILE)
+        environment = {name: os.environ[name] for name in mine}
         with (self.folder / f"{label}.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
         self.workers.append(process)

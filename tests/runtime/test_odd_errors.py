@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -298,8 +298,24 @@ async def test_data_whose_type_fails_to_read_them_are_an_error_with_the_reason()
         assert record.error == "its data does not fit Picky: reading it raised KeyError: 2"
 
 
-async def test_a_schedule_that_cannot_start_keeps_no_other_from_starting(caplog: pytest.LogCaptureFixture) -> None:
-    typed: Workflow[Any, Any, Any] = Workflow("typed", data=Touchy)
+class Moody(BaseModel):
+    """It was well when its workflow was declared."""
+
+    number: int = 0
+    _well: ClassVar[bool] = True
+
+    def __eq__(self, other: object) -> bool:
+        if not Moody._well:
+            raise ValueError("which of them?")
+        return super().__eq__(other)
+
+    __hash__ = object.__hash__
+
+
+async def test_a_schedule_that_cannot_start_keeps_no_other_from_starting(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed: Workflow[Any, Any, Any] = Workflow("typed", data=Moody)
     plain: Workflow[Any, Any, Any] = Workflow("plain")
     for flow in (typed, plain):
         flow.on(Cron("0 2 * * *"), data={"number": 1})
@@ -311,6 +327,7 @@ async def test_a_schedule_that_cannot_start_keeps_no_other_from_starting(caplog:
     async with Client(MemoryLedger(clock), workflows=[typed, plain], clock=clock) as client:
         await client.work()
         clock.advance("1d")
+        monkeypatch.setattr(Moody, "_well", False)
         with caplog.at_level(logging.ERROR):
             await client.work()
 

@@ -397,10 +397,9 @@ class Hold:
             asyncio.get_running_loop().call_soon(self._look, self._activity, TURNS)
 
     def _look(self, activity: int, turns: int) -> None:
-        over = self._over or self._suspending is not None or self.stop is not None
+        # Without a task the step has ended, though something that it began is blocked.
+        over = self._task is None or self._suspending is not None or self.stop is not None
         if activity != self._activity or self._flights or over:
-            return
-        if self._task is None:  # the step has ended, though something that it began is blocked
             return
         if turns:
             asyncio.get_running_loop().call_soon(self._look, activity, turns - 1)

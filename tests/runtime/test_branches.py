@@ -23,8 +23,8 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)  # noqa: TID251 - lets the others run
 
 
-def reads_slowly(trial: Trial[Any, Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks at the ledger take their time, as over a network."""
+def reads_slowly(trial: Trial[Any, Any, Any], monkeypatch: pytest.MonkeyPatch, *others: str) -> None:
+    """Looks at the ledger, and these ``others`` of its verbs, take their time, as over a network."""
 
     def slow(look: Callable[..., Any]) -> Callable[..., Any]:
         async def later(*args: Any, **kwargs: Any) -> Any:
@@ -33,7 +33,7 @@ def reads_slowly(trial: Trial[Any, Any, Any], monkeypatch: pytest.MonkeyPatch) -
 
         return later
 
-    for name in ("fanins", "find", "receipts", "workers"):
+    for name in ("fanins", "find", "receipts", "workers", *others):
         monkeypatch.setattr(trial.ledger, name, slow(getattr(trial.ledger, name)))
 
 
@@ -272,3 +272,24 @@ async def test_a_note_and_a_question_may_hold_what_no_store_keeps() -> None:
         await trial.settle()
 
         assert record.result == "approve"
+
+
+async def test_loops_side_by_side_may_save_while_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    @workflow
+    async def loops(run: Run[dict[str, Any], list[str]]) -> None:
+        async def loop(name: str) -> None:
+            async for number in run.each(range(5), every=1):
+                await turns(len(name) * number)
+                await run.once(note_down.named(name), f"{name}{number}")
+
+        await asyncio.gather(loop("a"), loop("bb"), loop("ccc"))
+
+    acted: list[str] = []
+    async with Trial(loops, deps=acted) as trial:
+        record = await trial.start({})
+        reads_slowly(trial, monkeypatch, "commit")
+        await trial.settle()
+
+        assert "orphaned" not in [line.kind for line in await trial.client.events(record.record_id)]
+        assert record.status == "DONE"
+    assert len(acted) == len(set(acted)) == 15

@@ -331,7 +331,8 @@ class Hold:
     def _heard(self, before: Record, verdict: Verdict) -> Change | None:
         """What a verdict means for the hold; and the change to make instead where the ledger will not take this one."""
         if isinstance(verdict, Applied):
-            self.record = verdict.record
+            if verdict.record.version >= self.record.version:  # or another move is under way that stands on this one
+                self.record = verdict.record
         elif isinstance(verdict, Conflict):
             self.lose()
         elif self.record.status is not Status.ERROR:

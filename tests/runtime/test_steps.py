@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import quire
-from quire import Act, Cron, Failed, Retry, Run, Status, SyncRun, Workflow, aopen, effect, workflow
+from quire import Act, Cron, Fail, Failed, Retry, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, IllegalMove, ResultMissing
 from quire.model.codec import parse
 from quire.model.record import UNDO
@@ -182,6 +182,34 @@ async def test_a_map_that_needs_more_than_it_gets_fails_and_names_the_child() ->
 
         assert record.status == "ERROR"
         assert f"{record.record_id}/half~1/1" in record.error and "a bad number" in record.error
+
+
+async def test_what_a_retry_does_again_may_fail_as_often_as_the_map_bears_in_all() -> None:
+    tries: list[int] = []
+
+    @workflow
+    async def mends(run: Run[dict[str, Any]]) -> int:
+        number: int = run.data["n"]
+        tries.append(number)
+        if number == 0 or (number == 1 and tries.count(1) == 1):
+            raise Fail("not now")
+        if number == 1:
+            await run.sleep("1m")
+        return number
+
+    @workflow
+    async def needs_most(run: Run[dict[str, Any]]) -> int:
+        found = await run.map(mends, [{"n": n} for n in range(10)], failures="keep", need=0.9)
+        return sum(isinstance(part, int) for part in found)
+
+    async with Trial(needs_most, also=[mends]) as trial:
+        record = await trial.start({})
+        await trial.settle()
+        assert record.status == "ERROR"
+
+        await trial.client.retry(record.record_id)
+        await trial.advance("1h")
+        assert record.result == 9
 
 
 async def test_a_map_goes_on_at_its_deadline_and_cancels_what_is_late() -> None:

@@ -124,7 +124,7 @@ async def _open(
     todo = range(len(items))
     if earlier is not None:  # a person retried the parent: only what failed is done again
         todo = [place for place, row in enumerate(earlier) if "error" in row]  # type: ignore[assignment]
-    may_fail = fanout.bearable(len(todo), plan.keep, plan.need)
+    may_fail = fanout.bearable(len(items), plan.keep, plan.need)  # what has a result counts on
     parent = hold.record
     fanin = fanout.opened(parent.record_id, generation, key, plan.name, len(todo), limit=plan.limit, may_fail=may_fail)
     children = tuple(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quire import Act, Retry, Run, SyncRun, effect, rate, workflow
+from quire import Act, Fail, Retry, Run, SyncRun, effect, rate, workflow
 from quire.testing import Trial
 
 
@@ -293,3 +293,30 @@ async def test_loops_side_by_side_may_save_while_others_do(monkeypatch: pytest.M
         assert "orphaned" not in [line.kind for line in await trial.client.events(record.record_id)]
         assert record.status == "DONE"
     assert len(acted) == len(set(acted)) == 15
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 5, 10])
+async def test_a_step_waits_only_when_nothing_of_it_can_go_on(depth: int) -> None:
+    @workflow
+    async def step(run: Run[dict[str, Any], list[str]]) -> None:
+        async def deep(left: int) -> None:
+            if left:
+                await asyncio.gather(deep(left - 1))
+            elif run.data["fails"]:
+                raise Fail("it is broken")
+
+        async def branch() -> None:
+            await deep(depth)
+            await run.once(note_down, "done")
+
+        await asyncio.gather(run.wait("never"), branch())
+
+    acted: list[str] = []
+    async with Trial(step, deps=acted) as trial:
+        goes_on = await trial.start({"fails": False})
+        fails = await trial.start({"fails": True})
+        await trial.settle()
+
+        assert goes_on.status == "WAITING"
+        assert acted == ["done"]
+        assert "it is broken" in fails.error

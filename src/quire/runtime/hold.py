@@ -46,6 +46,9 @@ RIDE_SECONDS = 0.2
 MANY_RECEIPTS = 1000
 #: How often the loop turns before a blocked pass is taken to be blocked for good.
 TURNS = 4
+#: The same where something else of the step may go on beside it: an answer, or an error, takes a few turns to come out
+#: of each ``gather`` in which it is.
+TURNS_BESIDE = 40
 
 
 #: In which items of which ``run.each`` the code is that asks. Code that runs beside a loop is not in it.
@@ -99,6 +102,7 @@ class Hold:
     _flights = 0
     _quiet: asyncio.Future[None] | None = None
     _activity = 0
+    _turns = TURNS
     _suspending: asyncio.Task[None] | None = None
     #: While its settling is under way: the record before it, and who hears the verdict.
     _before: Record
@@ -389,13 +393,15 @@ class Hold:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._blocked.append((wait, future, children, fanin))
         self._activity += 1
+        if self.step.is_async and asyncio.current_task() is not self._task:
+            self._turns = TURNS_BESIDE
         self._look_later()
         await future
         raise asyncio.CancelledError
 
     def _look_later(self) -> None:
         if self._blocked and not self._flights and self._suspending is None:
-            asyncio.get_running_loop().call_soon(self._look, self._activity, TURNS)
+            asyncio.get_running_loop().call_soon(self._look, self._activity, self._turns)
 
     def _look(self, activity: int, turns: int) -> None:
         # Without a task the step has ended, though something that it began is blocked.

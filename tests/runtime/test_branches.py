@@ -320,3 +320,45 @@ async def test_a_step_waits_only_when_nothing_of_it_can_go_on(depth: int) -> Non
         assert goes_on.status == "WAITING"
         assert acted == ["done"]
         assert "it is broken" in fails.error
+
+
+async def price(item: str) -> str:
+    return f"the price of {item}"
+
+
+async def test_calls_side_by_side_get_their_own_answers_in_whatever_order_they_come() -> None:
+    @workflow
+    async def prices(run: Run[dict[str, Any], list[str]]) -> list[str]:
+        async def priced(item: str, after: str) -> str:
+            await run.sleep(after)
+            return await run.call(price, item)
+
+        return list(await asyncio.gather(priced("gold", "2m"), priced("tin", "1m")))
+
+    async with Trial(prices, deps=[]) as trial:
+        record = await trial.start({})
+        await trial.advance("1h")
+
+        assert record.result == ["the price of gold", "the price of tin"]
+
+
+async def test_loops_side_by_side_keep_their_own_places_in_whatever_order_they_come() -> None:
+    @workflow
+    async def loops(run: Run[dict[str, Any], list[str]]) -> None:
+        async def loop(name: str) -> None:
+            async for number in run.each(range(2), every=1):
+                await run.once(note_down.named(name), f"{name}{number}")
+
+        async def later() -> None:
+            await run.once(note_down, "first")
+            await run.sleep("1m")
+            await loop("late")
+
+        await asyncio.gather(later(), loop("early"))
+
+    acted: list[str] = []
+    async with Trial(loops, deps=acted) as trial:
+        await trial.start({})
+        await trial.advance("1h")
+
+    assert sorted(acted) == ["early0", "early1", "first", "late0", "late1"]

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 from quire.clock import next_id
 from quire.errors import DefinitionError, IllegalMove, InputError, LeaseLost, QuireError, did_you_mean, in_words
@@ -53,6 +54,13 @@ TURNS_BESIDE = 40
 
 #: In which items of which ``run.each`` the code is that asks. Code that runs beside a loop is not in it.
 SCOPE: ContextVar[tuple[str, ...]] = ContextVar("scope", default=())
+
+
+#: In which of the tasks that the step began the code is that asks, and the names of it and of those around it, which
+#: are the same in every pass. A task has what the one around it has until it asks for something itself.
+BRANCH: ContextVar[tuple[ref[asyncio.Task[Any]] | None, tuple[str, ...]]] = ContextVar("branch", default=(None, ()))
+#: What has a name of its own, or may be given one, is counted in all branches together.
+NAMED = (Kind.ONCE, Kind.MAP)
 
 
 class Suspended(BaseException):
@@ -137,15 +145,36 @@ class Hold:
 
     def key(self, kind: Kind, name: str) -> str:
         """The key of the next thing of this kind and name, counted at the moment of the call (protocol 17)."""
-        place = (kind, SCOPE.get(), name)
+        branch = self._branch()  # also of what is not counted in it: it is the first use that numbers a branch
+        if kind in NAMED:
+            branch = ()
+        count = self._counted((kind, SCOPE.get(), branch, name))
+        record = self.record
+        scope = "/".join((*SCOPE.get(), *branch))
+        return key_of(record.workflow, record.record_id, record.step, record.visit, scope, kind, name, count)
+
+    def _counted(self, place: tuple[Any, ...]) -> int:
         count = self._counts.get(place, 0)
         self._counts[place] = count + 1
-        record = self.record
-        scope = "/".join(SCOPE.get())
-        return key_of(record.workflow, record.record_id, record.step, record.visit, scope, kind, name, count)
+        return count
+
+    def _branch(self) -> tuple[str, ...]:
+        """Where the code is that asks, if it runs beside the step's own (``gather``): there each counts for itself.
+
+        What is answered already takes no time, so that those side by side come in another order in another pass.
+        """
+        if not self.step.is_async or (task := asyncio.current_task()) is None or task is self._task:
+            return ()
+        begun, branch = BRANCH.get()
+        if begun is None or begun() is not task:
+            name = getattr(task.get_coro(), "__qualname__", "")
+            branch = (*branch, f"{name}~{self._counted(('branch', SCOPE.get(), branch, name))}")
+            BRANCH.set((ref(task), branch))
+        return branch
 
     def use_once(self, name: str) -> None:
         """An effect's name stands once in a pass: a second use is a mistake, not a repetition."""
+        self._branch()
         place = "/".join((*SCOPE.get(), name))
         if place in self._used:
             from quire.errors import EffectRepeated

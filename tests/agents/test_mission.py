@@ -15,6 +15,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from quire.agents import mission_view
+from quire.agents.daily import spent_on
 from quire.agents.history import loaded, size
 from quire.agents.reading import load
 from quire.agents.story import pace, read, spent_by_day
@@ -397,3 +398,18 @@ async def test_what_was_spent_is_counted_by_agent_mission_and_day(serve: Serve) 
     assert story.spent_by("engineer").tokens == 450
     [(_, missions)] = days.items()
     assert missions["m1"].calls == 10
+
+
+async def test_an_input_may_have_the_name_under_which_parts_keep_their_state(serve: Serve) -> None:
+    server = serve(echo)
+
+    async with opened(blueprint(server.model(), inputs=["part"])) as client:
+        record = await (await started(client, inputs={"part": "the roof"})).record()
+        await started(client, "m2", {"part": {"mission": "m1"}})
+        [(day, missions)] = (await spent_by_day(client.ledger)).items()
+        figures = await spent_on(client.ledger, day)
+        view = await mission_view(client.ledger, "m1")
+
+    assert record.status is Status.DONE and "- part: the roof" in server.log[0].asked.prompt
+    assert missions["m1"].calls == missions["m2"].calls == 10
+    assert set(figures) == {"m1", "m2"} and view["inputs"] == {"part": "the roof"}

@@ -24,7 +24,7 @@ from quire.agents.reading import load
 from quire.agents.recording import Recording
 from quire.agents.report import Report
 from quire.agents.spend import Spend
-from quire.agents.story import is_mission
+from quire.agents.story import is_mission, is_part
 from quire.machine.retry import Fail, Retry
 from quire.machine.workflow import Workflow
 from quire.runtime.run import Run
@@ -51,7 +51,7 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
 
     @flow.step(then=["agents", "turn"])
     async def begin(run: Mission) -> Literal["agents", "turn"]:
-        if "part" in run.data:
+        if is_part(run.data):
             delay = int(run.data["part"].get("delay_ms", 0))
             if delay and recording is None:
                 await run.sleep(delay / 1000)
@@ -112,7 +112,7 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
 
 def _must_be(run: Mission, *, part: bool) -> None:
     """A person who rewinds a record may name a step of the other kind."""
-    if part and "part" not in run.data:
+    if part and not is_part(run.data):
         raise Fail(f"{run.record_id!r} is a mission; turns are taken by its parts, the records below it")
     if not part and not is_mission(run.data):
         raise Fail(f"{run.record_id!r} is no mission that has begun; rewind the record above it")

@@ -27,6 +27,8 @@ CORRECTION = "quire.agents.correcting:Correction"
 JUDGED = "quire.agents.correcting:Judged"
 #: What the data of a mission hold from its first step on.
 _WORDS = {"inputs", "thread", "blueprint", "hash", "agents", "spent", "round"}
+#: What a part's own words hold; an input of a mission may be called "part", too.
+_PART = {"mission", "thread", "agent", "next", "last"}
 
 
 class Call(NamedTuple):
@@ -138,6 +140,12 @@ def place(name: str) -> tuple[str, int]:
 def is_mission(data: Any) -> bool:
     """Whether a record's data are those of a mission that has begun."""
     return isinstance(data, dict) and data.keys() >= _WORDS
+
+
+def is_part(data: Any) -> bool:
+    """Whether a record's data are those of one agent's part of a mission."""
+    part = data.get("part") if isinstance(data, dict) else None
+    return isinstance(part, dict) and part.keys() >= _PART
 
 
 async def read(ledger: Ledger, mission_id: str) -> Story:
@@ -261,4 +269,4 @@ async def spent_by_day(ledger: Ledger) -> dict[str, dict[str, Spend]]:
 def mission_of(record: Record) -> str:
     """The mission of which this record is a part; itself if it is one."""
     data = parse(record.data) if '"part"' in record.data else {}
-    return str(data["part"]["mission"]) if "part" in data else record.record_id
+    return str(data["part"]["mission"]) if is_part(data) else record.record_id

@@ -15,6 +15,7 @@ from quire.agents.people import put
 from quire.agents.recording import Recording
 from quire.agents.secrets import harmless
 from quire.agents.spend import LimitReached, Meter
+from quire.agents.story import is_part
 from quire.errors import QuireError
 from quire.machine.retry import Fail
 from quire.runtime.run import Run
@@ -231,7 +232,7 @@ class Interrupted(Exception):
 
 def mission_of(run: Run[Any, Any]) -> str:
     """The mission to which this record, itself or as a part, belongs."""
-    return str(run.data["part"]["mission"]) if "part" in run.data else run.record_id
+    return str(run.data["part"]["mission"]) if is_part(run.data) else run.record_id
 
 
 def _first_prompt(rows: list[history.Row]) -> str:

@@ -9,7 +9,7 @@ from quire.agents import story as stories
 from quire.agents.blueprint import AgentSpec
 from quire.agents.report import markdown
 from quire.agents.spend import Spend
-from quire.agents.story import Call, Story
+from quire.agents.story import Call, Story, is_part
 from quire.clock import iso
 from quire.ledger.base import Ledger
 from quire.model.codec import parse
@@ -100,7 +100,7 @@ def _parts(story: Story) -> dict[str, Record]:
     found: dict[str, Record] = {}
     for part in sorted(story.parts, key=lambda part: (part.generation or 0, part.place or 0)):
         data = parse(part.data)
-        if "part" in data:
+        if is_part(data):
             found[data["part"]["agent"]] = part
     return found
 

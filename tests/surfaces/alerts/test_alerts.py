@@ -138,6 +138,22 @@ async def test_an_alert_that_fails_fails_no_record_and_is_sent_again_later(caplo
     assert "ops answers 500" in caplog.text and "secret-path" not in caplog.text
 
 
+async def test_an_alert_that_a_library_cannot_send_does_not_end_the_alerts(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ToldClock()
+    async with web() as site, mail() as box, opened(clock) as client:
+        alerts = to(ops="mailto:ops@x.eu", smtp=box.url, other=f"webhook:{site.url}/x")
+        await client.start("job", {}, id="a")
+        await client.work()
+        alerting = Alerting(client, alerts._replace(smtp=f"{box.url}9999"))
+        arrived = await alerting.once()
+        alerting.alerts = alerts
+        clock.advance("1m")
+        later = await alerting.once()
+
+    assert (arrived, later, len(site.got), len(box.got)) == (1, 1, 1, 1)
+    assert "alert not sent: ops cannot be reached as it is configured (ValueError)" in caplog.text
+
+
 async def test_a_channel_that_is_down_for_good_is_given_up_after_a_day(caplog: pytest.LogCaptureFixture) -> None:
     clock = ToldClock()
     async with web() as site, opened(clock) as client:
@@ -276,6 +292,8 @@ def test_a_page_survives_the_way_through_the_ledger() -> None:
         ({"ops": "slack:$NOT_THERE"}, "has no NOT_THERE"),
         ({"ops": "mailto:ann"}, "is no e-mail address"),
         ({"ops": "mailto:ann@x.eu"}, "mail needs smtp"),
+        ({"ops": "mailto:ann@x.eu", "smtp": "smtp://mail.x.eu:99999"}, "mail needs smtp"),
+        ({"ops": "webhook:http://x.eu:99999"}, "an http address"),
         ({"ops": "slack:https://x.eu", "only": "eror"}, "did you mean 'error'"),
         ({"ops": "slack:https://x.eu", "quiet": "0s"}, "longer than nothing"),
     ],

@@ -75,7 +75,7 @@ def read(told: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Al
         raise InputError('alerts: no channel is named; write one like ops = "slack:$SLACK_URL"')
     smtp = _resolved("smtp", told.get("smtp", ""), environ)
     mails = any(channel.way == "mailto" for channel in channels)
-    if mails and (urlsplit(smtp).scheme not in ("smtp", "smtps") or not urlsplit(smtp).hostname):
+    if mails and (urlsplit(smtp).scheme not in ("smtp", "smtps") or not _host(smtp)):
         raise InputError('alerts: mail needs smtp = "smtp://user@host:587" or "smtps://user@host"')
     kinds = frozenset(re.split(r"[,\s]+", told["only"].strip())) if told.get("only") else frozenset(KINDS)
     for kind in sorted(kinds):
@@ -106,9 +106,18 @@ def _channel(name: str, text: str, environ: Mapping[str, str]) -> Channel:
             if not re.fullmatch(r"[^\s@<>,;:]+@[^\s@<>,;:]+", person):
                 raise InputError(f"alerts.{name}: {person!r} is no e-mail address")
         return Channel(name, way, ",".join(people))
-    if urlsplit(target).scheme not in ("http", "https") or not urlsplit(target).hostname:
+    if urlsplit(target).scheme not in ("http", "https") or not _host(target):
         raise InputError(f"alerts.{name}: after {way}: comes an http address, or $NAME of a variable that holds one")
     return Channel(name, way, target)
+
+
+def _host(url: str) -> str:
+    """The host of an address; empty: there is none, or its port is no port."""
+    parts = urlsplit(url)
+    try:
+        return (parts.hostname or "") if parts.port != 0 else ""
+    except ValueError:
+        return ""
 
 
 def _resolved(name: str, text: str, environ: Mapping[str, str]) -> str:

@@ -31,10 +31,17 @@ class NotSent(QuireError):
 
 
 async def send(alerts: Alerts, channel: Channel, alert: Alert, now: float) -> None:
-    if channel.way == "mailto":
-        await asyncio.to_thread(_mailed, alerts, channel, alert, now)
-    else:
-        await _posted(alerts, channel, alert, now)
+    """Send it; ``NotSent``, whatever was in the way: the next alert, and the other channels, do not depend on it."""
+    try:
+        if channel.way == "mailto":
+            await asyncio.to_thread(_mailed, alerts, channel, alert, now)
+        else:
+            await _posted(alerts, channel, alert, now)
+    except NotSent:
+        raise
+    except Exception as error:
+        # A password that cannot be written, a port that cannot be: libraries have many words for that.
+        raise NotSent(f"{channel.name} cannot be reached as it is configured ({type(error).__name__})") from error
 
 
 def signed(secret: str, now: float, nonce: str, content: bytes) -> dict[str, str]:

@@ -105,6 +105,20 @@ async def test_a_token_that_is_not_right_opens_nothing_and_is_logged(
     assert "refused GET /login/oidc/callback" in caplog.text
 
 
+async def test_an_e_mail_that_is_not_verified_names_nobody() -> None:
+    with provider() as there:
+        there.now, there.lies = START, {"email": "boss@x.eu", "email_verified": False}
+        to = elsewhere(there, operator="groups:ops")
+        async with opened(clock=ToldClock(), public_url=HERE) as client, calling(client, **to) as http:
+            await signed_in(http)
+            session = (await http.get("/api/session")).json()
+            there.lies = {"sub": ""}
+            nobody = await signed_in(http)
+
+    assert session == {"name": "42", "role": "operator", "way": "session"}
+    assert nobody.status_code == 403
+
+
 async def test_a_sign_in_that_began_elsewhere_is_refused() -> None:
     with provider() as there:
         there.now = START

@@ -80,9 +80,14 @@ def read(told: Mapping[str, str], public_url: str, environ: Mapping[str, str] = 
     return Provider(issuer, told["client_id"], secret, roles)
 
 
+def _email(told: Mapping[str, Any]) -> str:
+    """The e-mail that these claims prove: one that is not verified may be anybody's, and is none."""
+    return str(told.get("email") or "") if told.get("email_verified") is True else ""
+
+
 def role_of(provider: Provider, told: Mapping[str, Any]) -> Role | None:
     """The highest role that these claims have; an e-mail counts only if the provider has verified it."""
-    email = str(told.get("email", "")).lower() if told.get("email_verified") is True else ""
+    email = _email(told).lower()
 
     def fits(rule: str) -> bool:
         name, colon, value = rule.partition(":")
@@ -210,12 +215,10 @@ async def _signed_in(request: Request, setup: Setup, provider: Provider) -> Toke
     if isinstance(told["aud"], list) and len(told["aud"]) > 1 and told.get("azp") != provider.client_id:
         raise Refusal(403, "Forged", "the token was made for another client")
     role = role_of(provider, told)
-    name = str(told.get("email") or told.get("sub") or "")
-    if role is None or not name.isprintable() or not 0 < len(name) <= 200:
+    subject, name = str(told.get("sub") or ""), _email(told) or str(told.get("sub") or "")
+    if role is None or not subject or not name.isprintable() or not 0 < len(name) <= 200:
         raise Refusal(403, "Forbidden", f"{name[:200]!r} has no role here; ask whoever keeps quire.toml")
-    return await _kept(
-        setup.client.ledger, provider, str(told.get("sub")), name, role, now, setup.limits.session_seconds
-    )
+    return await _kept(setup.client.ledger, provider, subject, name, role, now, setup.limits.session_seconds)
 
 
 async def _kept(

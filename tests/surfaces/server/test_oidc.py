@@ -105,6 +105,28 @@ async def test_a_token_that_is_not_right_opens_nothing_and_is_logged(
     assert "refused GET /login/oidc/callback" in caplog.text
 
 
+async def test_a_session_that_was_revoked_stays_so_when_the_person_signs_in_again() -> None:
+    with provider() as there:
+        there.now = START
+        async with opened(clock=ToldClock(), public_url=HERE) as client, calling(client, **elsewhere(there)) as http:
+            cookies = []
+
+            async def entered() -> list[int]:
+                """Sign in once more; what each session so far opens."""
+                await signed_in(http)
+                cookies.append(f"quire_session={http.cookies.get('quire_session')}")
+                http.cookies.clear()
+                return [(await http.get("/api/records", headers={"Cookie": one})).status_code for one in cookies]
+
+            beside = [await entered(), await entered()]
+            [token] = await all_tokens(client.ledger)
+            await revoke_token(client.ledger, token.token_id)
+            after = await entered()
+
+    assert beside == [[200], [200, 200]]
+    assert after == [401, 401, 200]
+
+
 async def test_an_e_mail_that_is_not_verified_names_nobody() -> None:
     with provider() as there:
         there.now, there.lies = START, {"email": "boss@x.eu", "email_verified": False}

@@ -26,7 +26,7 @@ from quire.runtime.waiting import signature
 from quire.surfaces.client import Client
 from quire.surfaces.server import tokens
 from quire.surfaces.server.refusal import Refusal, refused, unexpected
-from quire.surfaces.server.tokens import Role
+from quire.surfaces.server.tokens import Role, Token
 
 audit_log = logging.getLogger("quire.audit")
 
@@ -285,8 +285,8 @@ class Doors:
 
     async def _session(self, cookie: str) -> Actor | None:
         try:
-            token_id = self.sessions.loads(cookie, max_age=int(self.setup.limits.session_seconds))
-        except BadSignature:
+            token_id, hash_ = self.sessions.loads(cookie, max_age=int(self.setup.limits.session_seconds))
+        except (BadSignature, ValueError, TypeError):
             return None
         if str(token_id).startswith("caller:"):
             name = str(token_id).removeprefix("caller:")
@@ -294,7 +294,13 @@ class Doors:
             token = tokens.caller(name, told) if told is not None else None
         else:
             token = await tokens.token_of(self.setup.client.ledger, str(token_id))
-        return Actor(token.name, token.role, "session", token.token_id) if token is not None else None
+        if token is None or _mark(token) != hash_:
+            return None
+        return Actor(token.name, token.role, "session", token.token_id)
+
+    def session_of(self, token: Token) -> str:
+        """The cookie of a session that this token opens; with another secret, as after a revocation, it ends."""
+        return str(self.sessions.dumps([token.token_id, _mark(token)]))
 
     @property
     def sessions(self) -> URLSafeTimedSerializer:
@@ -318,6 +324,10 @@ class Doors:
         wait = self.buckets.take(f"mistake:{address}", limits.mistake_rate, limits.mistake_burst)
         if wait:
             raise _too_many(wait)
+
+
+def _mark(token: Token) -> str:
+    return token.hash[:16]
 
 
 def check_origin(headers: Mapping[str, str], actor: Actor) -> None:

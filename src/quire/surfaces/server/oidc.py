@@ -171,7 +171,7 @@ async def back(request: Request) -> Response:
     audit(request, "sign in", token.name, by=token.name, role=str(token.role), via="oidc")
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(_TRIP, path=START)
-    value = str(doors.sessions.dumps(token.token_id))
+    value = doors.session_of(token)
     age = int(setup.limits.session_seconds)
     answer.set_cookie(COOKIE, value, max_age=age, httponly=True, samesite="strict", secure=_secure(setup))
     return answer
@@ -224,13 +224,18 @@ async def _signed_in(request: Request, setup: Setup, provider: Provider) -> Toke
 async def _kept(
     ledger: Ledger, provider: Provider, subject: str, name: str, role: Role, now: float, length: float
 ) -> Token:
-    """The person's token: one row for each person, written anew at each sign-in."""
+    """The person's token: one row for each person, written anew at each sign-in.
+
+    Sessions in other browsers go on with it, unless it was revoked or has expired: then it is another.
+    """
     token_id = "oidc" + hashlib.sha256(f"{provider.issuer}\n{subject}".encode()).hexdigest()[:20]
     unknown = tokens.hashed(secrets.token_urlsafe(32))
-    token = Token(token_id, name, role, unknown, now, provider.issuer, now + length)
     for _ in range(10):
         kept = await ledger.setting(tokens.TOKEN + token_id)
         version = kept.version if kept is not None else 0
+        before = tokens.loaded(kept) if kept is not None else None
+        hash_ = before.hash if before is not None and before.valid(now) else unknown
+        token = Token(token_id, name, role, hash_, now, provider.issuer, now + length)
         if await ledger.keep(Setting(tokens.TOKEN + token_id, dump(token._asdict()), version)):
             return token
     raise InputError("the sign-in collides with another one; try again")

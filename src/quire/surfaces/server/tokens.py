@@ -73,7 +73,7 @@ def token_json(token: Token) -> dict[str, Any]:
     }
 
 
-def _loaded(setting: Setting) -> Token:
+def loaded(setting: Setting) -> Token:
     told = parse(setting.value)
     return Token(**{**told, "role": Role(told["role"])})
 
@@ -102,7 +102,7 @@ async def revoke_token(ledger: Ledger, token_id: str, *, by: str = "") -> Token:
         kept = await ledger.setting(TOKEN + token_id)
         if kept is None:
             raise NotFound(f"there is no token {token_id!r}")
-        token = _loaded(kept)
+        token = loaded(kept)
         if token.revoked_at is not None:
             return token
         token = token._replace(revoked_at=await ledger.now(), revoked_by=by)
@@ -112,13 +112,13 @@ async def revoke_token(ledger: Ledger, token_id: str, *, by: str = "") -> Token:
 
 
 async def all_tokens(ledger: Ledger) -> list[Token]:
-    return [_loaded(setting) for setting in await ledger.settings(TOKEN)]
+    return [loaded(setting) for setting in await ledger.settings(TOKEN)]
 
 
 async def token_of(ledger: Ledger, token_id: str) -> Token | None:
     """The token of this id, if it opens something now."""
     kept = await ledger.setting(TOKEN + token_id)
-    token = _loaded(kept) if kept is not None else None
+    token = loaded(kept) if kept is not None else None
     return token if token is not None and token.valid(await ledger.now()) else None
 
 

@@ -60,9 +60,9 @@ async def sign_in(request: Request, body: shapes.SessionIn) -> Response:
         raise _mistaken(request, Refusal(401, "Unauthorized", text))
     answer = json_answer({"name": found.name, "role": str(found.role), "way": "session"})
     secure = request.url.scheme == "https" or setup.client.public_url.startswith("https:")
-    value = _doors(request).sessions.dumps(found.token_id)
+    value = _doors(request).session_of(found)
     age = int(setup.limits.session_seconds)
-    answer.set_cookie(COOKIE, str(value), max_age=age, httponly=True, samesite="strict", secure=secure)
+    answer.set_cookie(COOKIE, value, max_age=age, httponly=True, samesite="strict", secure=secure)
     audit(request, "sign in", found.name, by=found.name)
     return answer
 

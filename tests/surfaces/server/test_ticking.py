@@ -33,6 +33,7 @@ async def test_a_periodic_caller_needs_a_token_and_a_slice_its_baton(caplog: pyt
             stranger = await http.post("/tick")
             forged = await http.post("/tick", headers={"X-Quire-Baton": "0.1." + "0" * 40})
             misshapen = await http.post("/tick", headers={"X-Quire-Baton": "x"})
+            foreign = await http.post("/tick", headers={"X-Quire-Baton": "0.1.é".encode("latin-1")})
         async with calls(client, ticking, viewer) as http:
             looked = await http.post("/tick")
         before = (await client.get("tea")).version
@@ -51,7 +52,14 @@ async def test_a_periodic_caller_needs_a_token_and_a_slice_its_baton(caplog: pyt
             taken = await http.post("/tick", headers={"X-Quire-Baton": baton})
             replayed = await http.post("/tick", headers={"X-Quire-Baton": baton})
 
-    assert [a.status_code for a in (stranger, forged, misshapen, looked, none)] == [401, 403, 403, 403, 404]
+    assert [a.status_code for a in (stranger, forged, misshapen, foreign, looked, none)] == [
+        401,
+        403,
+        403,
+        403,
+        403,
+        404,
+    ]
     assert before == 1 and after.step == "review"
     assert ran.json()["ran"] and ran.json()["settled"] > 0
     assert taken.json()["ran"] is True

@@ -80,6 +80,7 @@ async def test_a_chat_over_stdio_sees_what_is_stuck_approves_it_and_halts(tmp_pa
         shown = await said(chat, "show", record_id="tea")
         [asked] = shown["asks"]
         stale = await refused(chat, "approve", record_id="tea", hash="0" * 64)
+        waiting = await said(chat, "halt", reason="enough")
         done = await said(chat, "approve", record_id="tea", hash=asked["hash"])
         unknown = await refused(chat, "show", record_id="te")
         misshapen = await refused(chat, "show", record="tea")
@@ -91,7 +92,7 @@ async def test_a_chat_over_stdio_sees_what_is_stuck_approves_it_and_halts(tmp_pa
     assert finding["kind"] == "asks" and finding["record_ids"] == ["tea"]
     assert asked["question"] == "Publish 'tea'?" and asked["show"] == "About tea."
     assert "look at it again" in stale
-    assert done["answered"] == "approve"
+    assert waiting["would_stop"] == 1 and done["answered"] == "approve"
     assert "not found" in unknown and "record_id" in misshapen
     assert not first["halted"] and "does not confirm" in wrong and second["halted"]
     async with opened(url) as client:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from quire.clock import iso
 from quire.errors import IllegalMove, InputError, NotFound
 from quire.model.codec import parse
-from quire.model.record import Record, Status
+from quire.model.record import ENDED, Record, Status
 from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait, load_waits
 from quire.runtime import engine
@@ -305,7 +305,7 @@ async def halt(desk: Desk, given: HaltIn) -> dict[str, Any]:
         open_ = [
             count
             for count in await client.counts()
-            if count.status in (Status.PENDING, Status.WAITING, Status.RUNNING)
+            if count.status not in ENDED  # what asks a person is cancelled, too
             and given.workflow in ("", count.workflow)
         ]
         return {

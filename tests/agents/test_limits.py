@@ -358,3 +358,33 @@ async def test_a_mission_that_ran_out_of_time_replays_to_the_same_result(serve: 
 
     assert done.error == ""
     assert done.same
+
+
+@pytest.mark.parametrize(
+    ("written", "wrong"),
+    [
+        ({"cals": 50}, "there is no limit 'cals'; did you mean 'calls'?"),
+        ({"calls": "50"}, "calls: Input should be a valid integer"),
+        ({"calls": 50, "wall": "soon"}, "wall: "),
+        (50, "limits: "),
+    ],
+    ids=str,
+)
+async def test_limits_that_cannot_be_read_are_asked_for_again_and_lift_nothing(
+    serve: Serve, written: Any, wrong: str
+) -> None:
+    server = serve(lambda asked: "fine")
+
+    async with opened(blueprint(server.model(), limits={"calls": 3})) as client:
+        await started(client)
+        await client.answer("m1", "raise", by="ann", edits={"limits": written})
+        await client.work()
+        asking, calls = await client.get("m1"), len(server.log)
+        await client.answer("m1", "raise", by="ann", edits={"limits": {"calls": 50}})
+        await client.work()
+        done = await client.get("m1")
+        again = await replay(client.ledger, "m1")
+
+    assert calls == 3 and asking.status is Status.NEEDS_APPROVAL and wrong in (asking.question or "")
+    assert done.status is Status.DONE and len(server.log) == 10
+    assert again.same

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from quire.agents import daily as days
 from quire.agents import history
-from quire.agents.blueprint import Blueprint
+from quire.agents.blueprint import Blueprint, Limits
 from quire.agents.conversation import raised
 from quire.agents.correcting import LeftOut
 from quire.agents.correction import GaveUp
@@ -16,6 +18,7 @@ from quire.agents.report import AgentReport, Report
 from quire.agents.spend import LimitReached, Meter, Spend
 from quire.agents.turn import Voice, reduction, with_remedy
 from quire.clock import iso, seconds
+from quire.errors import did_you_mean
 from quire.machine.approval import EXPIRED
 from quire.machine.fanout import Failed
 from quire.machine.retry import Fail
@@ -100,7 +103,7 @@ class Plan:
 
     async def afford(self) -> bool:
         """Whether anything is left to spend; if not, a person says what follows. False: finish with what is there."""
-        while (reached := await self._reached()) is not None:
+        while await self._legible() and (reached := await self._reached()) is not None:
             limits = self.data["limits"]
             expires, otherwise = await self._how_long(reached)
             question = self._question(reached)
@@ -121,13 +124,35 @@ class Plan:
             if answer.choice == EXPIRED:
                 continue  # another day: what it allows is looked at anew
             if answer.choice == "raise":
-                if self.data["limits"].get(reached) == limits[reached]:
-                    self.data["limits"][reached] = _doubled(reached, limits[reached])
+                written = self.data["limits"]
+                if isinstance(written, dict) and written.get(reached) == limits[reached]:
+                    written[reached] = _doubled(reached, limits[reached])
             elif answer.choice == "finish":
                 self.finish("person")
                 return False
             else:
                 raise Fail(f"stopped by {answer.by or 'a person'} at its limit of {_limit(reached, limits[reached])}")
+        return not self.data.get("finishing")
+
+    async def _legible(self) -> bool:
+        """Whether the limits, which people write, can be kept; until they can, a person is asked. False: finish."""
+        while (wrong := _misspelt(self.data["limits"])) is not None:
+            answer = await put(
+                self.run,
+                self.recording,
+                f"The limits of {self.blueprint.mission} cannot be read: {wrong}. "
+                "Write them anew to raise them, finish with what is there, or stop?",
+                show={"limits": self.data["limits"], "spent": self._spent_by_agent()},
+                edit=["limits"],
+                choices=AT_LIMIT,
+                by=self.blueprint.approver,
+            )
+            self.data = self.run.data
+            if answer.choice == "finish":
+                self.finish("person")
+                return False
+            if answer.choice != "raise":
+                raise Fail(f"stopped by {answer.by or 'a person'}; its limits cannot be read: {wrong}")
         return True
 
     def _question(self, reached: str) -> str:
@@ -303,6 +328,19 @@ class Plan:
         return AgentReport(
             id=agent_id, text=agent["text"], turns=turns, status=status, error=agent["error"], spent=spent
         )
+
+
+def _misspelt(limits: Any) -> str | None:
+    """What is wrong with limits that a person wrote: one that is not understood would be none."""
+    unknown = [word for word in limits if word not in Limits.model_fields] if isinstance(limits, dict) else []
+    if unknown:
+        return f"there is no limit {unknown[0]!r}{did_you_mean(unknown[0], Limits.model_fields)}"
+    try:
+        Limits.model_validate(limits, strict=True)  # what was written is what is counted with
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'limits'}: {first['msg']}"
+    return None
 
 
 def _limit(word: str, value: Any) -> str:

@@ -249,7 +249,8 @@ class Doors:
 
     def _check_size(self, headers: Mapping[str, str]) -> None:
         length = headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()) or int(length) > self.setup.limits.body_bytes:
+        number = length.isascii() and length.isdigit() and len(length) < 18
+        if not number or int(length) > self.setup.limits.body_bytes:
             raise _too_large(self.setup.limits.body_bytes)
 
     async def _actor(self, scope: Scope, headers: Mapping[str, str]) -> Actor | None:

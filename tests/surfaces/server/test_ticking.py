@@ -33,7 +33,7 @@ async def test_a_periodic_caller_needs_a_token_and_a_slice_its_baton(caplog: pyt
             stranger = await http.post("/tick")
             forged = await http.post("/tick", headers={"X-Quire-Baton": "0.1." + "0" * 40})
             misshapen = await http.post("/tick", headers={"X-Quire-Baton": "x"})
-            foreign = await http.post("/tick", headers={"X-Quire-Baton": "0.1.é".encode("latin-1")})
+            foreign = await http.post("/tick", headers=[(b"X-Quire-Baton", "0.1.é".encode("latin-1"))])
         async with calls(client, ticking, viewer) as http:
             looked = await http.post("/tick")
         before = (await client.get("tea")).version

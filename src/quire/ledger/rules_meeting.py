@@ -58,7 +58,7 @@ class Meeting(Sketch):
     def _counts(self, child: Record, lines: Sequence[Line]) -> bool:
         """Whether this end is told to the parent. What a halt cancelled together with its parent is not: either both
         go on again where they stood, or neither does (protocol 15)."""
-        if not by_halt(lines) or child.parent_id is None:
+        if child.parent_id is None or not by_halt(lines):
             return True
         parent = self.record(child.parent_id)
         return parent is not None and self.halted(parent.workflow) is None and not self.outdated(parent)

@@ -476,7 +476,8 @@ class Worker:
         receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
         stay.steps += 1
         try:
-            migrated = _migrated(record, workflow, self.now()) if step is not None else None
+            older = step is not None and record.code_version < workflow.version
+            migrated = _migrated(record, workflow, self.now()) if older else None
             found = record if migrated is None else migrated.image
             hold = stay.hold = self._held(found, workflow, step, receipts)
         except Exception as error:  # noqa: BLE001 - a migration or a type of the user's may raise anything
@@ -627,9 +628,7 @@ def _migrated(record: Record, workflow: Workflow[Any, Any, Any], now: float) -> 
 
     A step that has begun under the older version goes on with its data: its receipts were made with them.
     """
-    if record.code_version >= workflow.version or record.code_version not in workflow.migrations:
-        return None
-    if record.facts or record.entry is not None:
+    if record.code_version not in workflow.migrations or record.facts or record.entry is not None:
         return None
     version, data = record.code_version, parse(record.data)
     while version in workflow.migrations and version < workflow.version:

@@ -85,7 +85,7 @@ def end_of(record: Record, log: Sequence[Event]) -> Event | None:
 
 
 def by_halt(end: Event | None) -> bool:
-    """Whether a halt cancelled the record that ended by this line."""
+    """Whether a halt cancelled the record that ended by this line; without one it did, and is not written down yet."""
     if end is None or end.kind not in ("cancelled", "undone"):
         return True
     return end.kind == "cancelled" and str(parse(end.body).get("reason", "")).startswith("halted")

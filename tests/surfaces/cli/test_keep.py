@@ -243,8 +243,12 @@ def test_nothing_is_written_over_what_the_project_lives_on(done: Project, name: 
 
 def test_an_export_may_be_written_again(done: Project) -> None:
     done.quire("export", "out.csv")
+    first = (done.path / "out.csv").read_bytes()
     done.quire("export", "out.csv")
+    assert (done.path / "out.csv").read_bytes() == first
+
     done.quire("graph", "publish", "--to", "out.csv")
+    assert (done.path / "out.csv").read_bytes() != first
 
 
 # -- promote -------------------------------------------------------------------------------------------------------
@@ -364,7 +368,7 @@ def test_a_promotion_that_did_not_work_prints_the_command_that_takes_it_back(
     done.quire(*back.split())
     done.quire("start", "publish", "keyword=x")
     monkeypatch.undo()
-    done.quire("promote", str(done.path / "ledger.db"), str(done.path / "new.db"))
+    assert "moved to" in done.quire("promote", str(done.path / "ledger.db"), str(done.path / "new.db")).stdout
 
 
 def test_a_character_that_the_target_cannot_keep_is_named_and_the_source_goes_on(

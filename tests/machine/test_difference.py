@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.machine.difference import MOST_CHARACTERS, Known, before, carried, changes, same
+from quire.machine.difference import MOST_CHARACTERS, MOST_OF_A_NAME, Known, before, carried, changes, same
 from quire.model.codec import dump, parse
 from quire.surfaces import telling
 from quire.surfaces.client import Client
@@ -22,8 +22,9 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(TEXT), inner, max_size=3),
     max_leaves=6,
 )
-#: Few names, so that two of them often have fields in common.
-objects = st.dictionaries(st.sampled_from("abc") | st.text(TEXT), values | st.just(LONG), max_size=5)
+#: Few names, so that two of them often have fields in common; and none that a line would cut.
+names = st.sampled_from("abc") | st.text(TEXT, max_size=MOST_OF_A_NAME - 1)
+objects = st.dictionaries(names, values | st.just(LONG), max_size=5)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,13 @@ def test_what_a_line_tells_undoes_what_was_done(was: dict[str, Any], now: dict[s
     assert same(dict(known.fields), {name: value for name, value in was.items() if name not in known.unknown})
     # Only what is long is left out.
     assert not line.get("changed") or len(dump([was, now])) > MOST_CHARACTERS
+
+
+def test_a_name_that_was_cut_is_not_guessed() -> None:
+    name = "n" * MOST_OF_A_NAME
+    line = changes(dump({}), dump({name: LONG}))
+    assert line == {"changed": [name]}
+    assert before(Known({name: LONG}), line) is None
 
 
 @given(objects, objects, objects)

@@ -42,6 +42,11 @@ _IS_DUE = """
     workflow = slot.workflow AND queue = slot.step AND rank >= slot.head AND rank <= moment.now + moment.margin
     AND due_at <= moment.now AND epoch >= control.floor
 """
+#: Whether the queue of a step holds anything at all that time makes due. Most are empty most of the time, and this look
+#: takes a tenth of those that follow it.
+_FILLED = """(
+    SELECT true FROM records WHERE workflow = slot.workflow AND queue = slot.step AND rank >= slot.head LIMIT 1
+)"""
 #: Due records, per step at most its room, in order of rank; none that another claim is taking at this moment. The
 #: steps are gone through in order, and no more rows are locked than are asked for.
 _DUE = f"""
@@ -50,6 +55,7 @@ _DUE = f"""
         SELECT {{}} FROM records WHERE {_IS_DUE} AND NOT control.stopped
         ORDER BY rank, record_id LIMIT slot.room FOR UPDATE SKIP LOCKED
     ) AS due
+    WHERE {_FILLED}
 """
 _MOMENT = f"(SELECT {NOW} AS now, {_MARGIN} AS margin)"
 _LOCK = f"""
@@ -109,7 +115,7 @@ _PEEK = f"""
         (SELECT epoch FROM ledger)
     FROM {_MOMENT} AS moment
     LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[], $6::float8[]) AS slot (workflow, step, limited, head)
-        ON true
+        ON {_FILLED}
     LEFT JOIN LATERAL ({_STOPPED}) AS control ON true
     LEFT JOIN LATERAL (SELECT priority FROM records WHERE {_IS_DUE} ORDER BY rank, record_id LIMIT 1) AS due ON true
     LEFT JOIN LATERAL (

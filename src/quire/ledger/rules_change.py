@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
 
 from quire.ledger.rules_claim import Claiming, limited
 from quire.ledger.rules_meeting import by_halt
@@ -11,9 +13,9 @@ from quire.machine import adoption, transition
 from quire.machine.fanout import met
 from quire.model.change import Applied, Change, Claim, Conflict, Refused, Slot, Verdict
 from quire.model.codec import dump, parse
-from quire.model.event import Line
+from quire.model.event import Event, Line, chained
 from quire.model.receipt import Kind, Receipt, Stage
-from quire.model.record import ENDED, UNDO, Record, Status, beside, changed
+from quire.model.record import ENDED, IMAGE_LENGTH, PLACES, UNDO, Record, Status, beside, changed
 from quire.model.wait import On, Wait, dump_waits, load_waits
 
 #: What an effect's receipt may become: what was done stays done, or is undone; what is undone stays so (protocol 2).
@@ -26,6 +28,24 @@ _STAGES = frozenset(
     }
 )
 
+
+_made = tuple.__new__
+#: What a change may ask for beside its image, from its receipts to its priority; and a change that asks for nothing.
+_asked = itemgetter(slice(Change._fields.index("receipts"), Change._fields.index("priority") + 1))
+_NOTHING_ASKED = ((), (), (), None, (), None, None)
+
+
+def _fields(*names: str) -> itemgetter[Any]:
+    """Takes these fields of a record at once, in a third of the time that one by one takes."""
+    return itemgetter(*map(PLACES.__getitem__, names))
+
+
+#: What a simple move is measured by: of the row, and of the image.
+_held = _fields("version", "status", "worker")
+_beside = itemgetter(slice(IMAGE_LENGTH, None))
+_decisive = _fields(
+    "record_id", "workflow", "due_at", "status", "parent_id", "version", "epoch", "waits", "fanouts", "run_id"
+)
 
 _NOT_WHOLE = Refused("whole", "another change of the same commit was refused, and they land together or not at all")
 
@@ -47,6 +67,8 @@ class Changing(Claiming):
     def change(self, change: Change) -> Verdict:
         """Decide one change."""
         current = self.record(change.record_id)
+        if current is not None and (row := self._simply_moved(change, current)) is not None:
+            return _made(Applied, (row, self.now, False, False))
         landed = False
         if change.receipts and current is not None:
             current, landed = self._completed(change, current)
@@ -57,6 +79,37 @@ class Changing(Claiming):
         if change.version == 0:
             return self._started(change, current)
         return self._moved(change, current)
+
+    def _simply_moved(self, change: Change, current: Record) -> Record | None:
+        """The row after a move by the record's holder on which nothing else bears; None: it takes the whole way.
+
+        Most moves are such, and ``_moved`` would decide the same about them, in three times the time.
+        """
+        image = change.image
+        if image is None or _asked(change) != _NOTHING_ASKED:
+            return None
+        version, status, worker = _held(current)
+        priority, wish, n, hash_, facts, open_intents = _beside(current)
+        if status is not Status.RUNNING or worker != change.worker or version != change.version:
+            return None
+        record_id, workflow, due_at, status, parent_id, version, epoch, waits, fanouts, run_id = _decisive(image)
+        if wish is not None or facts or open_intents or parent_id is not None or waits is not None or fanouts:
+            return None
+        halt, _, floor = self.orders(workflow)
+        if halt is not None or epoch < floor or self.view.sealed:
+            return None
+        for kind, body in change.lines:
+            n += 1
+            hash_ = chained(hash_, record_id, n, version, self.now, kind, body)
+            event = (0, record_id, n, version, self.now, kind, body, run_id, change.change_id, hash_)
+            self.events.append(_made(Event, event))
+        beside_it = (priority, None, n, hash_, 0, 0)
+        row = _made(Record, image[:IMAGE_LENGTH] + beside_it)
+        if change.frees or (due_at is not None and status is not Status.RUNNING):
+            self.woke = True
+        self._puts.append((current, row, change.change_id))
+        self.records[record_id] = row
+        return row
 
     def _completed(self, change: Change, current: Record) -> tuple[Record, bool]:
         """Effects that were done, undone or resolved: fenced by the intent alone (protocol 2)."""
@@ -223,7 +276,7 @@ class Changing(Claiming):
         if current is None:
             return Conflict(None, self.now)
         if current.version != change.version:
-            if self._version_made_by(change) == change.change_id:
+            if self._change_at(change.record_id, change.version + 1) == change.change_id:
                 return Applied(current, self.now, again=True)
             return Conflict(current, self.now)
         if change.receipts and any(receipt.open for receipt in change.receipts):
@@ -272,10 +325,6 @@ class Changing(Claiming):
         if row.fanouts and (row.ended or row.visit != current.visit) and not by_halt(lines):
             self._abandon(row.record_id, None)
         return Applied(row, self.now)
-
-    def _version_made_by(self, change: Change) -> str | None:
-        place = (change.record_id, change.version + 1)
-        return self._made.get(place) or self.view.change_at(*place)
 
     def _bent(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
         """What the change must become where a halt, a wish to cancel or an open intent stands in its way."""

@@ -87,9 +87,12 @@ class Sketch:
         self.epoch = view.epoch
         #: Something may have become due: wake the workers.
         self.woke = False
-        self._running: dict[tuple[str, str], int] = {}
         self._new: set[str] = set()
-        self._made: dict[tuple[str, int], str] = {}
+        #: What was put, in order: the row before and after, and the change. What follows from it is seldom asked for,
+        #: and made then: how many more run in each step, counted over so many of these.
+        self._puts: list[tuple[Record | None, Record, str]] = []
+        self._running: dict[tuple[str, str], int] = {}
+        self._counted = 0
         self._ordered: dict[str, tuple[Control | None, bool, int]] = {}
 
     def apart(self) -> Self:
@@ -116,7 +119,7 @@ class Sketch:
         return self.controls.get(scope) or self.view.control(scope)
 
     def running(self, workflow: str, step: str | None) -> int:
-        more = self._running
+        more = self._more_running()
         if step is not None:
             return self.view.running(workflow, step) + more.get((workflow, step), 0)
         return self.view.running(workflow, None) + sum(count for (of, _), count in more.items() if of == workflow)
@@ -159,7 +162,7 @@ class Sketch:
     # -- writing down ------------------------------------------------------------------------------------------
 
     def _put(self, before: Record | None, after: Record, lines: Iterable[Line], change_id: str) -> Record:
-        """The row after a decision: its lines are chained, its slots counted."""
+        """The row after a decision: its lines are chained."""
         record_id, version, n, hash_, at = after.record_id, after.version, after.log_seq, after.log_hash, self.now
         was = n
         for kind, body in lines:
@@ -174,22 +177,32 @@ class Sketch:
             after = _made(Record, values)
         if before is None:
             self._new.add(record_id)
-            self._made[record_id, version] = change_id
-        else:
-            if before.version != version:
-                self._made[record_id, version] = change_id
-            if before.status is Status.RUNNING:
-                self._count(before, -1)
-        if after.status is Status.RUNNING:
-            self._count(after, +1)
-        elif after.due_at is not None:
+        if after.due_at is not None and after.status is not Status.RUNNING:
             self.woke = True
+        self._puts.append((before, after, change_id))
         self.records[record_id] = after
         return after
 
-    def _count(self, record: Record, by: int) -> None:
-        place = (record.workflow, record.step)
-        self._running[place] = self._running.get(place, 0) + by
+    def _more_running(self) -> dict[tuple[str, str], int]:
+        """How many more records run in each step than before."""
+        for before, after, _ in self._puts[self._counted :]:
+            for record, by in ((before, -1), (after, +1)):
+                if record is not None and record.status is Status.RUNNING:
+                    place = (record.workflow, record.step)
+                    self._running[place] = self._running.get(place, 0) + by
+        self._counted = len(self._puts)
+        return self._running
+
+    def _change_at(self, record_id: str, version: int) -> str | None:
+        """The change that made this version of the record, here or before."""
+        for before, after, change_id in self._puts:
+            if (
+                after.record_id == record_id
+                and after.version == version
+                and (before is None or before.version != version)
+            ):
+                return change_id
+        return self.view.change_at(record_id, version)
 
 
 def sealed_text(where: str) -> str:

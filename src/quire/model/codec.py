@@ -141,9 +141,10 @@ class Codec:
 
     def taken(self, value: Any, what: str) -> tuple[str, Any]:
         """The text of ``value`` and its decoded copy, refused unless the copy equals what was given."""
-        text = self.encode(value, what)
         if self._bare(value):
+            text = _to_json(value).decode() if type(value) is not str else self.encode(value, what)
             return text, value
+        text = self.encode(value, what)
         copy = self.decode(text, what)
         try:
             same = _same(value, copy)

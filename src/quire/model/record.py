@@ -121,7 +121,7 @@ class Record(NamedTuple):
 #: Where each field stands.
 PLACES = {name: place for place, name in enumerate(Record._fields)}
 #: The first field beside the image.
-_IMAGE_LENGTH = PLACES["priority"]
+IMAGE_LENGTH = PLACES["priority"]
 _make = tuple.__new__
 
 
@@ -135,8 +135,8 @@ def changed(record: Record, fields: Mapping[str, Any]) -> Record:
 
 def beside(image: Record, row: Record) -> Record:
     """The image with what stands beside it taken from the row: an image cannot change that."""
-    its = row[_IMAGE_LENGTH:]
-    return image if image[_IMAGE_LENGTH:] == its else _make(Record, image[:_IMAGE_LENGTH] + its)
+    its = row[IMAGE_LENGTH:]
+    return image if image[IMAGE_LENGTH:] == its else _make(Record, image[:IMAGE_LENGTH] + its)
 
 
 def started_as(workflow: str, given: str) -> str:

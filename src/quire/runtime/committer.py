@@ -160,8 +160,11 @@ def _tell(future: asyncio.Future[Verdict], verdict: Verdict | BaseException) -> 
 
 def _size(change: Change) -> int:
     size = 200
-    if change.image is not None:
-        size += len(change.image.data) + len(change.image.result or "")
+    image = change.image
+    if image is not None:
+        size += len(image.data)
+        if (result := image.result) is not None:
+            size += len(result)
     if change.receipts or change.children:
         size += sum(len(receipt.value) + len(receipt.args) for receipt in change.receipts)
         size += sum(200 + len(child.data) for child in change.children)

@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from typing import Any
 
 from quire.clock import Clock
 from quire.errors import LeaseLost
@@ -29,7 +30,7 @@ TURN_SECONDS = 0.01
 class Stay:
     """A record's stay with a worker, from claim to release: pass after pass while the ledger lets it stay."""
 
-    __slots__ = ("given", "hold", "record", "run_id", "since", "steps")
+    __slots__ = ("given", "hold", "record", "run_id", "since", "steps", "task")
 
     def __init__(self, record: Record, since: float) -> None:
         self.record = record
@@ -38,8 +39,9 @@ class Stay:
         self.given = record.version
         self.since = since
         self.steps = 0
-        #: While a pass is under way.
+        #: While a pass is under way: it, and the lane in which it is.
         self.hold: Hold | None = None
+        self.task: asyncio.Task[Any] | None = None
 
 
 class Lanes:
@@ -82,6 +84,7 @@ class Lanes:
         end = self._clock.boottime() + TURN_SECONDS
         while self._ready:
             stay = self._ready.popleft()
+            stay.task = task
             try:
                 await self._perform(stay)
             except BaseException as error:

@@ -30,7 +30,7 @@ from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
 from quire.runtime import process, schedule, undo
-from quire.runtime.committer import Committer, Told
+from quire.runtime.committer import Committer
 from quire.runtime.hold import Hold, contained, described
 from quire.runtime.lanes import Lanes, Stay
 from quire.runtime.run import Run
@@ -75,6 +75,7 @@ class Worker:
         self.lease = seconds(lease) if lease is not None else ledger.traits.lease_seconds
         self.lease = max(self.lease, 1.6 * longest_timeout()) if lease is None else self.lease
         self.committer = Committer(ledger, clock)
+        self.submit, self.put = self.committer.submit, self.committer.put
         self.threads = ThreadPoolExecutor(min(32, max(4, concurrency)), "quire-step")
         self.budget_end: float | None = None
         self._budget = 0.0
@@ -106,12 +107,6 @@ class Worker:
 
     def now(self) -> float:
         return self.clock.boottime() + self._offset
-
-    def submit(self, change: Change) -> asyncio.Future[Verdict]:
-        return self.committer.submit(change)
-
-    def put(self, change: Change, told: Told) -> None:
-        self.committer.put(change, told)
 
     def time_for(self, span: float) -> float:
         if self.budget_end is None:
@@ -361,8 +356,9 @@ class Worker:
                     claimed = await self._claim([*slots[shift:], *slots[:shift]], free)
                 finally:
                     self._asking = False
+                since = self.clock.boottime()
                 for record in claimed.records:
-                    self._begin(record)
+                    self._begin(record, since)
                 if claimed.epoch > self._epoch:
                     await self._other_epoch(claimed.epoch)
                 self._left_priority = claimed.left_priority
@@ -454,16 +450,16 @@ class Worker:
         try:
             verdict = await self.submit(change)
             if isinstance(verdict, Applied) and claimed_by_start(verdict.record, change) and not self._stopping:
-                self._begin(verdict.record)
+                self._begin(verdict.record, self.clock.boottime())
             return verdict
         finally:
             self._claims.discard(change.change_id)
 
     # -- stays -------------------------------------------------------------------------------------------------
 
-    def _begin(self, record: Record) -> None:
+    def _begin(self, record: Record, since: float) -> None:
         self._given[record.record_id] = record.version
-        self._lanes.begin(Stay(record, self.clock.boottime()))
+        self._lanes.begin(Stay(record, since))
 
     async def _pass(self, stay: Stay) -> None:
         """One pass over a record, from the top of its step."""
@@ -489,7 +485,7 @@ class Worker:
         hold.steps, hold.since = stay.steps, stay.since
         self.holds[record.record_id] = hold
         told = partial(self._settled, stay)
-        await (hold.perform(told) if step is not None else undo.perform(hold, told))
+        await (hold.perform(stay.task, told) if step is not None else undo.perform(hold, told))
 
     def _settled(self, stay: Stay, verdict: Verdict | BaseException) -> None:
         """The ledger has answered: the record stays for its next step, or leaves."""

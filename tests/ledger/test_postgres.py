@@ -1081,12 +1081,25 @@ async def test_two_ledgers_share_a_database_in_schemas_of_their_own(new_url: str
         assert (await start(two, "q")).status is Status.PENDING
 
 
+async def test_a_ledger_of_an_older_version_is_brought_up_to_date(new_url: str) -> None:
+    async with opened(new_url, 1) as [ledger], raw(new_url) as connection:
+        await start(ledger, "kept")
+        await connection.execute("ALTER TABLE records SET (fillfactor = 70)")
+        await connection.execute("UPDATE ledger SET schema_version = 1")
+
+        async with opened(new_url, 1) as [newer]:
+            assert (await the(newer, "kept")).status is Status.PENDING
+        found = await connection.execute("SELECT reloptions FROM pg_class WHERE oid = 'records'::regclass")
+        row = await found.fetchone()
+        assert row is not None and "fillfactor=50" in row[0]
+
+
 async def test_a_ledger_of_a_newer_version_is_refused(new_url: str) -> None:
     async with opened(new_url, 1), raw(new_url) as connection:
         await connection.execute("UPDATE ledger SET schema_version = 99")
 
         with pytest.raises(
-            LedgerError, match=r"was made by a newer Quire \(schema 99, this one knows 1\); update Quire"
+            LedgerError, match=r"was made by a newer Quire \(schema 99, this one knows \d+\); update Quire"
         ):
             await PostgresLedger(new_url).open()
 

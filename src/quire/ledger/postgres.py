@@ -46,6 +46,9 @@ from quire.model.side import Setting, Worker
 
 T = TypeVar("T")
 
+#: So many changes go behind others on the same connection.
+MANY = 50
+
 # -- statements --------------------------------------------------------------------------------------------------
 
 #: Renew a lease unless the worker was closed: one statement, decided under the lock of the worker's row.
@@ -134,6 +137,8 @@ class PostgresLedger(PostgresClaims):
         view = known.view(changes, self._images, self._beaten, now)
         if view is None:
             return None
+        # Of many the server has work for a while, and finds the next ones when it is done; few wait for the disk only.
+        many = len(changes) >= MANY
 
         async def body(wire: Wire) -> list[Verdict]:
             draft = Draft(view, view.now)
@@ -146,14 +151,14 @@ class PostgresLedger(PostgresClaims):
                     raise Wrong
                 verdicts.append(verdict)
             Writer(wire, view, draft, self.traits.inline_bytes, guess=True).send()
-            self._heard((await wire.flush(commits=True))[stands].rows()[0][0])
+            self._heard((await wire.flush(commits=True, last=many))[stands].rows()[0][0])
             self._remember(draft.records.values())
             if draft.woke:
                 self._bell.ring()
             return verdicts
 
         try:
-            return await self._transacted(self._commits, body, most=1)
+            return await self._transacted(self._commits, body, most=1, behind=many)
         except (Wrong, Missing, Clash):
             for change in changes:
                 self._images.pop(change.record_id, None)

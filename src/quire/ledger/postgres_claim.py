@@ -233,7 +233,7 @@ class PostgresClaims(PostgresDecides):
             def read(answer: Answer) -> None:
                 taken.extend(map(rows.record_of, answer.rows()))
 
-            answers = await wire.flush(commits=True, early=(place, read))
+            answers = await wire.flush(commits=True, early=(place, read), last=True)
             if standing is not None:
                 self._stands(View(), answers[standing])
             return taken, self._looked(answers[peek].rows()[0])

@@ -24,6 +24,14 @@ STANDS = f"""
         WHERE worker_id = ANY($2::text[]) AND closed IS NULL
     )
 """
+#: The columns of the log but its numbers.
+LINE = "record_id, n, version, at, kind, body, run_id, change_id, hash"
+#: What of a line an update does not know by itself; and the whole of it, as the update answers it.
+TOLD = {"told_at": "float8", "told_kind": "text", "told_body": "text", "told_change": "text"}
+TELLS = (
+    "records.record_id, records.log_seq, records.version, told_at, told_kind, told_body, records.run_id, told_change, "
+    "records.log_hash"
+)
 #: Under these names an update says what its rows were before.
 WAS = {"was_version": "bigint", "was_hash": "text", "was_facts": "bigint"}
 UNCHANGED = "records.version = new.was_version AND records.log_hash = new.was_hash AND records.facts = new.was_facts"
@@ -34,9 +42,14 @@ _LINKED = frozenset({Kind.ONCE, Kind.UNDO, Kind.MAP, Kind.EACH})
 _FREE = (None, None, None)
 
 
-def guarded(update: str, count: str) -> str:
-    """The update, which undoes everything unless it finds as many rows as it was given."""
-    return f"WITH moved AS ({update} RETURNING 1) SELECT 1 / (count(*) = {count})::int FROM moved"
+def guarded(update: str, count: str, told: str = "") -> str:
+    """The update, which undoes everything unless it finds as many rows as it was given.
+
+    ``told``: what it answers of each row, as one line of the log.
+    """
+    moved = f"moved AS ({update} RETURNING {told or 1})"
+    lines = f", lines AS (INSERT INTO events ({LINE}) SELECT * FROM moved)" if told else ""
+    return f"WITH {moved}{lines} SELECT 1 / (count(*) = {count})::int FROM moved"
 
 
 class Known:

@@ -165,17 +165,21 @@ class PostgresLink(Ledger):
 
     # -- transactions ------------------------------------------------------------------------------------------
 
-    async def _transacted(self, lane: Lane, body: Callable[[Wire], Awaitable[T]], *, most: int = MOST_TRIES) -> T:
+    async def _transacted(
+        self, lane: Lane, body: Callable[[Wire], Awaitable[T]], *, most: int = MOST_TRIES, behind: bool = False
+    ) -> T:
         """Run the body on a connection; again, if another transaction was in the way or the connection was stale."""
         for tries in range(1, MOST_TRIES + 1):
             try:
-                async with lane.wire() as wire, asyncio.timeout(PATIENCE_SECONDS):
+                lent = lane.wire(behind=behind)
+                async with lent as wire, asyncio.timeout(PATIENCE_SECONDS):
                     try:
                         return await body(wire)
                     except asyncio.CancelledError:
                         raise  # it may be in the middle of a flush: the lane closes the connection
                     except BaseException:
-                        await wire.rollback()
+                        if not lent.passed_on:
+                            await wire.rollback()
                         raise
             except TimeoutError:
                 raise LedgerUnavailable(

@@ -155,6 +155,11 @@ def _written(value: bool | str | int | float) -> bytes:
         raise Spoiled(str(error)) from error
 
 
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
 # -- connections -------------------------------------------------------------------------------------------------
 
 
@@ -177,7 +182,11 @@ class Answer:
 
 
 class Wire:
-    """One connection. Not for two tasks at a time."""
+    """One connection, for one block of code at a time.
+
+    A block may pass it on when all that it will send is on its way (``flush(last=True)``): the server finds what the
+    next one sends when it has answered, and need not wait for it. Answers come in the order of the flushes.
+    """
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection = connection
@@ -189,8 +198,13 @@ class Wire:
         #: For each answer that is still to come: the statement that it prepares, or None.
         self._expected: list[str | None] = []
         self._committing = False
-        self._waiting = False
+        #: So many flushes are not answered yet, or were not read to their end.
+        self.under_way = 0
+        #: When the last of them is.
+        self._last: asyncio.Future[None] | None = None
         self._broken = False
+        #: The block that has it.
+        self.lent: Lent | None = None
         #: The socket is listened to from the first flush on: to begin and to end that for each would take six calls.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._socket = -1
@@ -225,21 +239,34 @@ class Wire:
             raise self._told(error) from error
 
     async def flush(
-        self, *, commits: bool = False, early: tuple[int, Callable[[Answer], None]] | None = None
+        self,
+        *,
+        commits: bool = False,
+        early: tuple[int, Callable[[Answer], None]] | None = None,
+        last: bool = False,
     ) -> list[Answer]:
         """Wait for the answers to all that was sent. The first error is raised; what follows it was not done.
 
         What is sent without a BEGIN is a transaction by itself, from one flush to the next; ``commits`` says that this
         one ends it, so that it may have landed if no answer comes. ``early`` reads the answer at a place as soon as it
-        is there, while the server goes on; what it reads stands only when this returns.
+        is there, while the server goes on; what it reads stands only when this returns. ``last``: the block sends
+        nothing more, so the next one may have the connection meanwhile.
         """
-        self._waiting = True
-        self._committing |= commits
+        committing, self._committing = self._committing or commits, False
+        before, read = self._last, asyncio.get_running_loop().create_future()
+        self._last = read
+        self.under_way += 1
         try:
             self._pg.pipeline_sync()
             while self._pg.flush():
-                await self._stirs(writing=True)
+                await self._room()
             expected, self._expected = self._expected, []
+            if last and self.lent is not None:
+                self.lent.pass_on()
+            if before is not None:
+                await before
+            if self._broken:  # what it left unread would be taken for the answer to this
+                raise psycopg.OperationalError("the connection was lost")
             results: list[Any] = []
             soon = [n for n, prepared in enumerate(expected) if prepared is None][early[0]] if early is not None else -1
             while True:
@@ -255,9 +282,17 @@ class Wire:
                     results.append(result)
                     if early is not None and len(results) == soon + 1 and result.status == pq.ExecStatus.TUPLES_OK:
                         early[1](Answer(result, self._transformer))
+            self.under_way -= 1
         except psycopg.Error as error:
-            raise self._told(error) from error
-        self._waiting = False
+            self._broken = True
+            raise self._told(error, committing) from error
+        except BaseException:
+            self._broken = True
+            raise
+        finally:
+            _done(read)  # whoever waited for it may have been cancelled, and it too
+            if self._last is read:
+                self._last = None
         answers, failed = [], None
         for prepared, result in zip_longest(expected, results):  # an error of the commit itself is of no statement
             if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED):
@@ -268,8 +303,7 @@ class Wire:
             elif prepared is None:
                 answers.append(Answer(result, self._transformer))
         if failed is not None:
-            raise self._told(failed) from failed
-        self._committing = False
+            raise self._told(failed, committing) from failed
         return answers
 
     async def ask(self, sql: str, *params: Param) -> list[tuple[Any, ...]]:
@@ -291,28 +325,31 @@ class Wire:
         except psycopg.Error as error:
             raise self._told(error) from error
 
-    async def _stirs(self, writing: bool = False) -> None:
-        """Until something has come from the server, or there is room to write to it."""
+    async def _stirs(self) -> None:
+        """Until something has come from the server."""
+        self._stirred = self._listening().create_future()
+        await self._stirred
+
+    async def _room(self) -> None:
+        """Until there is room to write to the server."""
+        loop = self._listening()
+        room = loop.create_future()
+        loop.add_writer(self._socket, _done, room)
+        try:
+            await room
+        finally:
+            loop.remove_writer(self._socket)
+
+    def _listening(self) -> asyncio.AbstractEventLoop:
+        """The loop, which listens to what the server says from now on."""
         if self._fault is not None:
             raise self._fault
-        loop, socket = asyncio.get_running_loop(), self._pg.socket
+        loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._deafen()
-            self._loop, self._socket = loop, socket
-            loop.add_reader(socket, self._came)
-        self._stirred = loop.create_future()
-        if not writing:
-            await self._stirred
-            return
-        loop.add_writer(socket, self._stir)
-        try:
-            await self._stirred
-        finally:
-            loop.remove_writer(socket)
-
-    def _stir(self) -> None:
-        if self._stirred is not None and not self._stirred.done():
-            self._stirred.set_result(None)
+            self._loop, self._socket = loop, self._pg.socket
+            loop.add_reader(self._socket, self._came)
+        return loop
 
     def _came(self) -> None:
         """Something has come. It is taken at once, expected or not: the socket would tell of it again and again."""
@@ -321,7 +358,8 @@ class Wire:
         except psycopg.Error as error:
             self._fault = error
             self._deafen()
-        self._stir()
+        if self._stirred is not None:
+            _done(self._stirred)
 
     def _deafen(self) -> None:
         """Listen to the socket no more."""
@@ -332,14 +370,14 @@ class Wire:
     @property
     def alive(self) -> bool:
         """As far as is known here."""
-        return bool(self._pg.status == pq.ConnStatus.OK)
+        return bool(self._pg.status == pq.ConnStatus.OK) and not self._broken
 
     @property
     def clean(self) -> bool:
         """Nothing is under way: the next one may have it."""
         return (
             self.alive
-            and not (self._broken or self._waiting or self._expected)
+            and not (self.under_way or self._expected)
             and len(self._names) < MOST_PREPARED
             and self._pg.transaction_status == pq.TransactionStatus.IDLE
         )
@@ -361,14 +399,14 @@ class Wire:
         self._deafen()
         await self._connection.close()
 
-    def _told(self, error: psycopg.Error) -> Exception:
-        """What the caller can do about it."""
+    def _told(self, error: psycopg.Error, landed: bool = False) -> Exception:
+        """What the caller can do about it. ``landed``: a COMMIT was on its way."""
         text = str(error).strip().split("\n")[0]
         state = error.sqlstate or ""
-        landed, self._committing = self._committing, False
         # 25006: after a failover this server only reads; another one has its place.
         if (
-            self._pg.status != pq.ConnStatus.OK
+            self._broken
+            or self._pg.status != pq.ConnStatus.OK
             or state[:3] == "57P"
             or state[:2] == "08"
             or state in ("25P03", "25006")
@@ -377,7 +415,8 @@ class Wire:
             return Lost(text, landed)
         if state == "22012":
             return Wrong(text)
-        if state in ("40001", "40P01", "23505"):
+        # 26000: it stands on a statement of the flush before it, which failed before that was prepared.
+        if state in ("40001", "40P01", "23505", "26000"):
             return Clash(text, exists=state == "23505")
         if isinstance(error, psycopg.DataError | psycopg.IntegrityError) or state[:2] == "54":
             return Spoiled(text)
@@ -455,25 +494,39 @@ class Lane:
 
     def __init__(self, connect: Callable[[], Awaitable[Wire]], size: int) -> None:
         self._connect = connect
+        self._size = size
+        #: So many connections there are, idle ones and others.
+        self._count = 0
         self._places = asyncio.Semaphore(size)
         self._idle: list[Wire] = []
         self._closed = False
 
-    def wire(self) -> _Lent:
-        """A connection for a block. If the block leaves it in the middle of something, it is not used again."""
-        return _Lent(self)
+    def wire(self, *, behind: bool = False) -> Lent:
+        """A connection for a block. If the block leaves it in the middle of something, it is not used again.
 
-    async def _lend(self) -> Wire:
+        ``behind``: rather one that was just passed on, though it has answers to give, than one more.
+        """
+        return Lent(self, behind)
+
+    async def _lend(self, behind: bool) -> Wire:
         await self._places.acquire()
         try:
             if self._closed:
                 raise LedgerError("this ledger is closed")
-            while self._idle:
-                wire = self._idle.pop()
-                if wire.alive:
-                    return wire
-                await wire.close()
-            return await self._connect()
+            while dead := [wire for wire in self._idle if not wire.alive]:
+                self._idle.remove(dead[0])
+                await self._close(dead[0])
+            free = self._idle if behind else [wire for wire in self._idle if not wire.under_way]
+            if not free and self._count < self._size:
+                self._count += 1
+                try:
+                    return await self._connect()
+                except BaseException:
+                    self._count -= 1
+                    raise
+            wire = (free or self._idle)[-1]
+            self._idle.remove(wire)
+            return wire
         except BaseException:
             self._places.release()
             raise
@@ -483,29 +536,50 @@ class Lane:
             if wire.clean and not self._closed:
                 self._idle.append(wire)
             else:
-                await wire.close()
+                await self._close(wire)
         finally:
             self._places.release()
+
+    def _pass_on(self, wire: Wire) -> None:
+        self._idle.append(wire)
+        self._places.release()
+
+    async def _close(self, wire: Wire) -> None:
+        self._count -= 1
+        await wire.close()
 
     async def drop(self) -> None:
         """Close what nobody uses at this moment."""
         while self._idle:
-            await self._idle.pop().close()
+            await self._close(self._idle.pop())
 
     async def close(self) -> None:
         self._closed = True
         await self.drop()
 
 
-class _Lent:
+class Lent:
     """A connection of a lane, for one block."""
 
-    def __init__(self, lane: Lane) -> None:
+    #: The block waits for its last answers only.
+    passed_on = False
+
+    def __init__(self, lane: Lane, behind: bool) -> None:
         self._lane = lane
+        self._behind = behind
 
     async def __aenter__(self) -> Wire:
-        self._wire = await self._lane._lend()
+        self._wire = await self._lane._lend(self._behind)
+        self._wire.lent = self
         return self._wire
 
+    def pass_on(self) -> None:
+        """The next block may have it."""
+        self.passed_on = True
+        self._wire.lent = None
+        self._lane._pass_on(self._wire)
+
     async def __aexit__(self, *_: object) -> None:
-        await self._lane._take_back(self._wire)
+        if not self.passed_on:  # or else whoever has it next finds out whether it is still good
+            self._wire.lent = None
+            await self._lane._take_back(self._wire)

@@ -8,7 +8,7 @@ from typing import Any
 
 from quire.ledger import rows
 from quire.ledger.blobs import spilled
-from quire.ledger.postgres_guess import UNCHANGED, WAS, guarded
+from quire.ledger.postgres_guess import TELLS, TOLD, UNCHANGED, WAS, guarded
 from quire.ledger.postgres_view import View
 from quire.ledger.postgres_wire import Wire, array, single
 from quire.ledger.rules import Draft
@@ -109,13 +109,14 @@ def _filled(columns: Mapping[str, Sequence[Any]], count: int) -> tuple[str, ...]
 
 
 @cache
-def _update(names: tuple[str, ...], guess: bool) -> _Statement:
+def _update(names: tuple[str, ...], guess: bool, tells: bool) -> _Statement:
     types = {"record_id": "text"} | {name: _STORED[name] for name in names} | (WAS if guess else {})
+    types |= TOLD if tells else {}
     sets = ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
 
     def text(new: str, count: str) -> str:
         update = f"UPDATE records SET {sets} FROM {new} WHERE records.record_id = new.record_id"
-        return guarded(f"{update} AND {UNCHANGED}", count) if guess else update
+        return guarded(f"{update} AND {UNCHANGED}", count, TELLS if tells else "") if guess else update
 
     return _Statement(types, text)
 
@@ -180,7 +181,7 @@ class _Rows:
 
     def _shortened(self, column: Sequence[str | None], before: Sequence[str | None] | None) -> Sequence[str | None]:
         """The column with its long values put aside as blobs; what the row had before is in the ledger already."""
-        if all(text is None or len(text) <= self.limit for text in column):
+        if max(map(len, filter(None, column)), default=0) <= self.limit:
             return column
         short: list[str | None] = []
         for place, text in enumerate(column):
@@ -233,9 +234,8 @@ class Writer(_Rows):
                 new.append(after)
             else:
                 pairs.append((known[record_id] or after, after))
-        if pairs:
-            self._update(pairs)
-        self._add(_ADD_EVENTS, Event, _EVENT, draft.events)
+        events = self._update(pairs, draft.events) if pairs else draft.events
+        self._add(_ADD_EVENTS, Event, _EVENT, events)
         if new:
             columns = self._columns(Record, new) | _queued(new)
             names = _filled(columns, len(new))
@@ -252,7 +252,12 @@ class Writer(_Rows):
         if draft.epoch != self.view.epoch:
             self.wire.send("UPDATE ledger SET epoch = $1::bigint", draft.epoch)
 
-    def _update(self, pairs: list[tuple[Record, Record]]) -> None:
+    def _update(self, pairs: list[tuple[Record, Record]], events: list[Event]) -> list[Event]:
+        """Sends the rows that change; answers the lines that are still to be sent.
+
+        Where each row has one line, as in most batches of moves, one statement writes both: what they have in common
+        goes to the server, and is taken apart there, once.
+        """
         before = dict(zip(Record._fields, zip(*[row for row, _ in pairs], strict=True), strict=True))
         after: dict[str, Sequence[Any]] = dict(
             zip(Record._fields, zip(*[row for _, row in pairs], strict=True), strict=True)
@@ -272,7 +277,21 @@ class Writer(_Rows):
             columns.append((_STORED[name], column))
         if self.guess:
             columns += zip(WAS.values(), (before["version"], before["log_hash"], before["facts"]), strict=True)
-        self._send(_update(tuple(names), self.guess), columns)
+        tells = self.guess and len(events) == len(pairs) and not self.draft.has_new
+        if tells:
+            lines = {event.record_id: event for event in events}
+            tells = len(lines) == len(pairs)
+        if tells:
+            told = [lines[record_id] for record_id in after["record_id"]]
+            columns += [
+                ("float8", [event.at for event in told]),
+                ("text", [event.kind for event in told]),
+                ("text", self._shortened([event.body for event in told], None)),
+                ("text", [event.change_id for event in told]),
+            ]
+            events = []
+        self._send(_update(tuple(names), self.guess, tells), columns)
+        return events
 
     def _add_or_put(self, type_: Any, changed: dict[str, Any], new: set[str]) -> None:
         """Rows that were not there are inserted and nothing else, so that one made elsewhere meanwhile is not lost."""

@@ -30,9 +30,8 @@ _STAGES = frozenset(
 
 
 _made = tuple.__new__
-#: What a change may ask for beside its image, from its receipts to its priority; and a change that asks for nothing.
-_asked = itemgetter(slice(Change._fields.index("receipts"), Change._fields.index("priority") + 1))
-_NOTHING_ASKED = ((), (), (), None, (), None, None)
+#: What most changes ask for beside their image, from receipts to priority.
+_NOTHING_ASKED = [(), (), (), None, (), None, None]
 
 
 def _fields(*names: str) -> itemgetter[Any]:
@@ -85,29 +84,30 @@ class Changing(Claiming):
 
         Most moves are such, and ``_moved`` would decide the same about them, in three times the time.
         """
-        image = change.image
-        if image is None or _asked(change) != _NOTHING_ASKED:
+        change_id, _, replaced, image, holder, lines, *asked, frees, _, _ = change
+        if image is None or asked != _NOTHING_ASKED:
             return None
         version, status, worker = _held(current)
         priority, wish, n, hash_, facts, open_intents = _beside(current)
-        if status is not Status.RUNNING or worker != change.worker or version != change.version:
+        if status is not Status.RUNNING or worker != holder or version != replaced:
             return None
         record_id, workflow, due_at, status, parent_id, version, epoch, waits, fanouts, run_id = _decisive(image)
         if wish is not None or facts or open_intents or parent_id is not None or waits is not None or fanouts:
             return None
-        halt, _, floor = self.orders(workflow)
+        halt, _, floor = self._ordered.get(workflow) or self.orders(workflow)
         if halt is not None or epoch < floor or self.view.sealed:
             return None
-        for kind, body in change.lines:
+        now = self.now
+        for kind, body in lines:
             n += 1
-            hash_ = chained(hash_, record_id, n, version, self.now, kind, body)
-            event = (0, record_id, n, version, self.now, kind, body, run_id, change.change_id, hash_)
+            hash_ = chained(hash_, record_id, n, version, now, kind, body)
+            event = (0, record_id, n, version, now, kind, body, run_id, change_id, hash_)
             self.events.append(_made(Event, event))
         beside_it = (priority, None, n, hash_, 0, 0)
         row = _made(Record, image[:IMAGE_LENGTH] + beside_it)
-        if change.frees or (due_at is not None and status is not Status.RUNNING):
+        if frees or (due_at is not None and status is not Status.RUNNING):
             self.woke = True
-        self._puts.append((current, row, change.change_id))
+        self._puts.append((current, row, change_id))
         self.records[record_id] = row
         return row
 

@@ -124,6 +124,11 @@ class Sketch:
             return self.view.running(workflow, step) + more.get((workflow, step), 0)
         return self.view.running(workflow, None) + sum(count for (of, _), count in more.items() if of == workflow)
 
+    @property
+    def has_new(self) -> bool:
+        """Records come into the ledger with this draft."""
+        return bool(self._new)
+
     def is_new(self, record_id: str) -> bool:
         """The record comes into the ledger with this draft."""
         return record_id in self._new

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,7 +25,7 @@ from quire.machine import transition
 from quire.machine.effect import Act, Effect, longest_timeout
 from quire.machine.outcome import Broke, Migrated, Stopped, Tried, Yielded
 from quire.machine.workflow import Registry, Step, Workflow
-from quire.model.change import Applied, Change, Claim, Holding, Refused, Slot, Verdict
+from quire.model.change import Applied, Change, Claim, Claimed, Holding, Refused, Slot, Verdict
 from quire.model.codec import PLAIN, dump, parse
 from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
@@ -95,8 +96,8 @@ class Worker:
         self._epoch = 0
         #: The last claim left nothing that is due. What becomes due after it, the ledger tells.
         self._idle = False
-        #: A claim is under way.
-        self._asking = False
+        #: Claims that are under way, in order, and how many each may take.
+        self._asked: deque[tuple[asyncio.Task[tuple[Claimed, str]], int]] = deque()
         self._until_idle = False
         #: The task in which ``run`` is.
         self._running: asyncio.Task[Any] | None = None
@@ -335,30 +336,46 @@ class Worker:
                 pause *= 2
 
     async def _dispatch(self) -> None:
+        try:
+            await self._dispatched()
+        except asyncio.CancelledError:
+            for asked, _ in self._asked:
+                asked.cancel()
+            raise
+        finally:
+            while self._asked:  # what they take is run, or given back, like all that is held
+                [claimed] = await asyncio.gather(self._asked.popleft()[0], return_exceptions=True)
+                if isinstance(claimed, tuple):
+                    self._begin_all(*claimed)
+
+    async def _dispatched(self) -> None:
         slots = self.registry.slots()
-        least = LEAST_CLAIM if self.ledger.traits.side_by_side else self.concurrency
+        side_by_side = self.ledger.traits.side_by_side
+        least = LEAST_CLAIM if side_by_side else self.concurrency
         reach, turn = least, 0
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
                 return
-            free = min(self.concurrency - len(self._given), reach)
-            if self.committer.full:
-                free = 0
-            claimed = None
-            if free <= 0:
-                self._idle = False  # what is due now waits for the next run that ends
-            else:
+            # While more is due than claims take, the store finds the next one when it has answered the last.
+            most = 2 if side_by_side and reach > least else 1
+            while len(self._asked) < most and (free := self._room(reach)) > 0:
+                if self._asked and free < reach:
+                    break
                 self._nudge.clear()
                 turn += 1
                 shift = turn % max(1, len(slots))
-                self._asking = True
+                claim = self._claim([*slots[shift:], *slots[:shift]], free)
+                self._asked.append((asyncio.ensure_future(claim), free))
+            claimed = None
+            if not self._asked:
+                self._idle = False  # what is due now waits for the next run that ends
+            else:
+                asked, free = self._asked[0]
                 try:
-                    claimed = await self._claim([*slots[shift:], *slots[:shift]], free)
+                    claimed, claim_id = await asked
                 finally:
-                    self._asking = False
-                since = self.clock.boottime()
-                for record in claimed.records:
-                    self._begin(record, since)
+                    self._asked.popleft()
+                self._begin_all(claimed, claim_id)
                 if claimed.epoch > self._epoch:
                     await self._other_epoch(claimed.epoch)
                 self._left_priority = claimed.left_priority
@@ -367,13 +384,21 @@ class Worker:
                     reach = max(least, min(2 * reach, self.concurrency // 4))
                     continue
                 reach = least
+                if self._asked:
+                    continue
             # A run that ended while the claim was under way may have made something due that the claim did not see.
             quiet = not self._given and not self._nudge.is_set()
             if claimed is not None and not claimed.records and quiet and self._until_idle:
                 due = claimed.next_due_at
                 if due is None or due > self.now():
                     return
-            await self._rest(claimed.next_due_at if claimed is not None else None, full=free <= 0)
+            await self._rest(claimed.next_due_at if claimed is not None else None, full=claimed is None)
+
+    def _room(self, reach: int) -> int:
+        """How many the next claim may take, beside what is held and what those under way may take."""
+        if self.committer.full:
+            return 0
+        return min(self.concurrency - len(self._given) - sum(free for _, free in self._asked), reach)
 
     async def _other_epoch(self, epoch: int) -> None:
         """Somebody halted or resumed: a beat at once tells what is to stop here, so that it begins nothing more."""
@@ -403,7 +428,8 @@ class Worker:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _claim(self, slots: Sequence[Slot], limit: int) -> Any:
+    async def _claim(self, slots: Sequence[Slot], limit: int) -> tuple[Claimed, str]:
+        """Claim, until there is an answer; and the claim's id, which is kept until what it took has begun."""
         if self._lease_end <= self.clock.boottime():
             await self._patiently(self._beat)  # a new incarnation is unknown to the ledger until its first beat
         claim = Claim(next_id(), self.worker_id, tuple(slots), limit)
@@ -415,10 +441,11 @@ class Worker:
                 try:
                     claimed = await self.ledger.claim(claim)
                     self._offset = claimed.now - self.clock.boottime() if claimed.now else self._offset
-                    return claimed
+                    return claimed, claim.claim_id
                 except WorkerClosed as error:
                     self._claims.discard(claim.claim_id)
-                    self._die(str(error))
+                    if claim.worker == self.worker_id:  # or another claim has found out before
+                        self._die(str(error))
                     await self._patiently(self._beat)
                     claim = claim._replace(claim_id=next_id(), worker=self.worker_id, again=False)
                     self._claims.add(claim.claim_id)
@@ -429,8 +456,9 @@ class Worker:
                     claim = claim._replace(again=True)
                     await self.clock.sleep(pause * random.uniform(0.5, 1.5))
                     pause = min(5.0, pause * 2)
-        finally:
+        except BaseException:
             self._claims.discard(claim.claim_id)
+            raise
 
     def room_for(self, record: Record) -> Slot | None:
         """What a new record takes if it may begin here at once: this worker runs, has room, and nothing due waits."""
@@ -456,6 +484,13 @@ class Worker:
             self._claims.discard(change.change_id)
 
     # -- stays -------------------------------------------------------------------------------------------------
+
+    def _begin_all(self, claimed: Claimed, claim_id: str) -> None:
+        self._claims.discard(claim_id)  # from here on they are among what is given
+        since, worker_id = self.clock.boottime(), self.worker_id
+        for record in claimed.records:
+            if record.worker == worker_id:  # what an incarnation took that is over meanwhile goes to others
+                self._begin(record, since)
 
     def _begin(self, record: Record, since: float) -> None:
         self._given[record.record_id] = record.version
@@ -524,7 +559,7 @@ class Worker:
         if self._given.get(record_id) == stay.given:  # a later claim of it is not this one's to forget
             del self._given[record_id]
         # Whoever waits for room looks again. What the record's end has made due, the ledger tells.
-        if self._until_idle or not (self._idle or self._asking):
+        if self._until_idle or not (self._idle or self._asked):
             self._nudge.set()
 
     async def _receipts(self, record: Record) -> Sequence[Any]:

@@ -28,7 +28,7 @@ Told = Callable[[Verdict | BaseException], None]
 #: A batch ends here, too.
 BATCH_BYTES = 1_000_000
 #: With so many changes waiting a second commit is worth what it costs the store.
-FILLED = 100
+FILLED = 50
 #: With more than this waiting the queue is full: a store that is slow shall not fill this process's memory.
 QUEUE_BYTES = 32_000_000
 

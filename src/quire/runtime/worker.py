@@ -353,11 +353,12 @@ class Worker:
         side_by_side = self.ledger.traits.side_by_side
         least = LEAST_CLAIM if side_by_side else self.concurrency
         reach, turn = least, 0
+        streak = True  # whoever begins finds what has gathered
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
                 return
             # While more is due than claims take, the store finds the next one when it has answered the last.
-            most = 2 if side_by_side and reach > least else 1
+            most = 2 if side_by_side and streak else 1
             while len(self._asked) < most and (free := self._room(reach)) > 0:
                 if self._asked and free < reach:
                     break
@@ -366,6 +367,7 @@ class Worker:
                 shift = turn % max(1, len(slots))
                 claim = self._claim([*slots[shift:], *slots[:shift]], free)
                 self._asked.append((asyncio.ensure_future(claim), free))
+                reach = max(least, min(2 * reach, self.concurrency // 4))
             claimed = None
             if not self._asked:
                 self._idle = False  # what is due now waits for the next run that ends
@@ -380,11 +382,9 @@ class Worker:
                     await self._other_epoch(claimed.epoch)
                 self._left_priority = claimed.left_priority
                 self._idle = len(claimed.records) < free and claimed.left_priority is None
-                if len(claimed.records) == free:
-                    reach = max(least, min(2 * reach, self.concurrency // 4))
-                    continue
-                reach = least
-                if self._asked:
+                streak = len(claimed.records) == free
+                reach = reach if streak else least
+                if streak or self._asked:
                     continue
             # A run that ended while the claim was under way may have made something due that the claim did not see.
             quiet = not self._given and not self._nudge.is_set()

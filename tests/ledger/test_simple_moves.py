@@ -43,6 +43,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "without a line": {"lines": ()},
     "by a person": {"worker": None},
     "to stay": {"keep": slot("next")},
+    "to stay within a cap": {"keep": slot("next", cap=1)},
+    "to stay in a full workflow": {"keep": slot("next", workflow_cap=0)},
+    "to stay at a rate": {"keep": slot("next", rate=Rate("mail", 1, 1.0))},
     "with tokens": {"rates": (Rate("mail", 1, 1.0),)},
 }
 ORDERS = {
@@ -83,7 +86,8 @@ def _decided(view: Tables, change: Change) -> tuple[object, ...]:
     again = draft.change(change)  # over what was decided so far: it has landed, or is refused as before
     assert type(again) is type(verdict)
     running = draft.running(FLOW, STEP), draft.running(FLOW, None)
-    return verdict, draft.events, draft.records, draft.fanins, draft.signals, draft.receipts, draft.woke, *running
+    rows = draft.records, draft.fanins, draft.signals, draft.receipts, draft.buckets
+    return verdict, draft.events, *rows, draft.woke, *running
 
 
 @pytest.mark.parametrize("sealed", ["", "sqlite:///elsewhere.db"])

@@ -30,8 +30,6 @@ _STAGES = frozenset(
 
 
 _made = tuple.__new__
-#: What most changes ask for beside their image, from receipts to priority.
-_NOTHING_ASKED = [(), (), (), None, (), None, None]
 
 
 def _fields(*names: str) -> itemgetter[Any]:
@@ -84,8 +82,8 @@ class Changing(Claiming):
 
         Most moves are such, and ``_moved`` would decide the same about them, in three times the time.
         """
-        change_id, _, replaced, image, holder, lines, *asked, frees, _, _ = change
-        if image is None or asked != _NOTHING_ASKED:
+        change_id, _, replaced, image, holder, lines, *more, keep, _, _, _, frees, _, _ = change
+        if image is None or any(more) or (keep is not None and limited(keep)):
             return None
         version, status, worker = _held(current)
         priority, wish, n, hash_, facts, open_intents = _beside(current)
@@ -94,8 +92,8 @@ class Changing(Claiming):
         record_id, workflow, due_at, status, parent_id, version, epoch, waits, fanouts, run_id = _decisive(image)
         if wish is not None or facts or open_intents or parent_id is not None or waits is not None or fanouts:
             return None
-        halt, _, floor = self._ordered.get(workflow) or self.orders(workflow)
-        if halt is not None or epoch < floor or self.view.sealed:
+        halt, paused, floor = self._ordered.get(workflow) or self.orders(workflow)
+        if halt is not None or epoch < floor or self.view.sealed or (paused and keep is not None):
             return None
         now = self.now
         for kind, body in lines:

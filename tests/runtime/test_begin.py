@@ -143,7 +143,7 @@ async def test_a_worker_whose_runs_were_taken_from_it_comes_back_at_once() -> No
         before = worker.worker_id
         await client.start(slow, {}, id="r")
 
-        worker._die("its lease ran out")
+        worker._die(worker.worker_id, "its lease ran out")
 
         async with asyncio.timeout(5):
             while len(known := [row.worker_id for row in await ledger.workers()]) < 2:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
@@ -209,6 +210,7 @@ class Wire:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._socket = -1
         self._stirred: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
         self._fault: psycopg.Error | None = None
         self.pid = self._pg.backend_pid
         self.version = self._pg.server_version
@@ -261,9 +263,11 @@ class Wire:
             while self._pg.flush():
                 await self._room()
             expected, self._expected = self._expected, []
-            if last and self.lent is not None:
+            if last and self.lent is not None and len(self._names) < MOST_PREPARED:
                 self.lent.pass_on()
             if before is not None:
+                if not self._pg.is_busy():  # to send, libpq may have read what the one before waits for
+                    self._stir()
                 await before
             if self._broken:  # what it left unread would be taken for the answer to this
                 raise psycopg.OperationalError("the connection was lost")
@@ -333,12 +337,13 @@ class Wire:
     async def _room(self) -> None:
         """Until there is room to write to the server."""
         loop = self._listening()
-        room = loop.create_future()
-        loop.add_writer(self._socket, _done, room)
+        self._writable = loop.create_future()
+        loop.add_writer(self._socket, _done, self._writable)
         try:
-            await room
+            await self._writable
         finally:
-            loop.remove_writer(self._socket)
+            with suppress(OSError):  # libpq has closed it
+                loop.remove_writer(self._socket)
 
     def _listening(self) -> asyncio.AbstractEventLoop:
         """The loop, which listens to what the server says from now on."""
@@ -358,13 +363,19 @@ class Wire:
         except psycopg.Error as error:
             self._fault = error
             self._deafen()
+            if self._writable is not None:
+                _done(self._writable)
+        self._stir()
+
+    def _stir(self) -> None:
         if self._stirred is not None:
             _done(self._stirred)
 
     def _deafen(self) -> None:
         """Listen to the socket no more."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_reader(self._socket)
+            with suppress(OSError):  # libpq has closed it
+                self._loop.remove_reader(self._socket)
         self._loop = None
 
     @property
@@ -396,8 +407,11 @@ class Wire:
                 continue
 
     async def close(self) -> None:
+        """Whoever waits for answers is told that none will come."""
+        self._broken = True
         self._deafen()
         await self._connection.close()
+        self._stir()
 
     def _told(self, error: psycopg.Error, landed: bool = False) -> Exception:
         """What the caller can do about it. ``landed``: a COMMIT was on its way."""
@@ -574,7 +588,9 @@ class Lent:
         return self._wire
 
     def pass_on(self) -> None:
-        """The next block may have it."""
+        """The next block may have it, unless there will be none."""
+        if self._lane._closed:
+            return
         self.passed_on = True
         self._wire.lent = None
         self._lane._pass_on(self._wire)

@@ -195,20 +195,23 @@ class Worker:
         while True:
             rest = min(self.lease / 4, self.ledger.traits.poll_seconds * 3)
             await self.clock.sleep(rest)
+            worker_id = self.worker_id
             try:
                 await self._beat()
             except WorkerClosed:
-                self._die("its lease ran out")
+                self._die(worker_id, "its lease ran out")
             except Moved as error:
                 return self._leave(error)
             except LedgerUnavailable as error:
                 log.warning("beat of %s failed: %s", self.worker_id, error)
                 if self.clock.boottime() > self._lease_end - self.lease / 3:
-                    self._die("its lease cannot be renewed")
+                    self._die(worker_id, "its lease cannot be renewed")
 
-    def _die(self, why: str) -> None:
+    def _die(self, worker_id: str, why: str) -> None:
         """This incarnation is over: others have its records, or soon will."""
-        log.warning("worker %s stops its runs: %s", self.worker_id, why)
+        if worker_id != self.worker_id:  # somebody else has found out before
+            return
+        log.warning("worker %s stops its runs: %s", worker_id, why)
         for hold in list(self.holds.values()):
             hold.lose()
         self._new_incarnation()
@@ -318,10 +321,11 @@ class Worker:
     async def _patiently(self, work: Callable[[], Any]) -> Any:
         pause = 0.05
         while True:
+            worker_id = self.worker_id
             try:
                 return await work()
             except WorkerClosed:
-                self._die("its lease ran out")
+                self._die(worker_id, "its lease ran out")
             except Crowded as error:
                 if self._stopping:
                     raise
@@ -444,8 +448,7 @@ class Worker:
                     return claimed, claim.claim_id
                 except WorkerClosed as error:
                     self._claims.discard(claim.claim_id)
-                    if claim.worker == self.worker_id:  # or another claim has found out before
-                        self._die(str(error))
+                    self._die(claim.worker, str(error))
                     await self._patiently(self._beat)
                     claim = claim._replace(claim_id=next_id(), worker=self.worker_id, again=False)
                     self._claims.add(claim.claim_id)
@@ -516,6 +519,9 @@ class Worker:
             self._let_go(stay)
             return
         if migrated is not None and not await self._migrate(stay, migrated, workflow):
+            return
+        if self._leaving:  # it comes too late to be asked to yield
+            self._let_go(stay)
             return
         hold.steps, hold.since = stay.steps, stay.since
         self.holds[record.record_id] = hold

@@ -42,8 +42,8 @@ _IS_DUE = """
     workflow = slot.workflow AND queue = slot.step AND rank >= slot.head AND rank <= moment.now + moment.margin
     AND due_at <= moment.now AND epoch >= control.floor
 """
-#: Whether the queue of a step holds anything at all that time makes due. Most are empty most of the time, and this look
-#: takes a tenth of those that follow it.
+#: Whether the queue of a step holds anything at all that time makes due. Most are empty most of the time, and the first
+#: entry of an index tells.
 _FILLED = """(
     SELECT true FROM records WHERE workflow = slot.workflow AND queue = slot.step AND rank >= slot.head LIMIT 1
 )"""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from quire.ledger.postgres_view import CLOCK, SIGNATURE, View
 from quire.model.change import Change
+from quire.model.event import Event
 from quire.model.receipt import Kind, Stage
 from quire.model.record import Record
 from quire.model.side import Control, Worker
@@ -24,8 +25,8 @@ STANDS = f"""
         WHERE worker_id = ANY($2::text[]) AND closed IS NULL
     )
 """
-#: The columns of the log but its numbers.
-LINE = "record_id, n, version, at, kind, body, run_id, change_id, hash"
+#: The columns of the log but ``seq``, which the server draws.
+LINE = ", ".join(Event._fields[1:])
 #: What of a line an update does not know by itself; and the whole of it, as the update answers it.
 TOLD = {"told_at": "float8", "told_kind": "text", "told_body": "text", "told_change": "text"}
 TELLS = (

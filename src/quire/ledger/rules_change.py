@@ -80,7 +80,7 @@ class Changing(Claiming):
     def _simply_moved(self, change: Change, current: Record) -> Record | None:
         """The row after a move by the record's holder on which nothing else bears; None: it takes the whole way.
 
-        Most moves are such, and ``_moved`` would decide the same about them, in three times the time.
+        Most moves are such, and ``_moved`` would decide the same about them, in nearly twice the time.
         """
         change_id, _, replaced, image, holder, lines, *more, keep, _, _, _, frees, _, _ = change
         if image is None or any(more) or (keep is not None and limited(keep)):

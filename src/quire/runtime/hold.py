@@ -337,7 +337,7 @@ class Hold:
             image = image._replace(fanouts=image.fanouts + len(fanins))
         riding, lines = self._taken()
         self.record = image
-        # In a third of the time of the type's own call: every move of every record comes by here.
+        # Without the detour through the type's own call: every move of every record comes by here.
         return _made(
             Change,
             (

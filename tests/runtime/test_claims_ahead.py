@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -58,6 +58,7 @@ class Ahead(PassingLedger):
         self.clock = clock
         self.traits = self.traits._replace(side_by_side=True)
         self.asked: list[Asked] = []
+        self._looks: list[tuple[Callable[[], bool], list[bool]]] = []
         #: Claims take nothing before they are answered.
         self.late = False
         #: From now on every claim is answered at once.
@@ -73,6 +74,8 @@ class Ahead(PassingLedger):
     async def claim(self, claim: Claim) -> Claimed:
         asked = Asked(claim)
         self.asked.append(asked)
+        for looked, found in self._looks:
+            found.append(looked())
         self.most = max(self.most, self.held + sum(asked.claim.limit for asked in self.asked if asked.waits))
         if self.late:
             await asked.answered()
@@ -83,6 +86,11 @@ class Ahead(PassingLedger):
             asked.answer()
         await asked.answered()
         return claimed._replace(now=self.clock.now())
+
+    def asked_when(self, looked: Callable[[], bool]) -> list[bool]:
+        """What a look says at the moment of each claim from now on."""
+        self._looks.append((looked, found := list[bool]()))
+        return found
 
     async def beat(self, worker: WorkerRow, holding: Holding) -> Beaten:
         self.beats[worker.worker_id] += 1
@@ -179,6 +187,20 @@ async def test_a_worker_that_begins_asks_twice_before_it_is_answered(monkeypatch
         it.ledger.answer_all()
         assert await it.ended(working) is None
         assert await it.statuses() == {Status.DONE}
+        assert set(it.runs.values()) == {1}
+
+
+async def test_the_next_claim_goes_out_before_what_the_last_one_took_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene(monkeypatch) as it:
+        working = it.begin(until_idle=True)
+        one, _ = await it.both_asked()
+        ran_before = it.ledger.asked_when(lambda: bool(it.runs))
+        one.answer()
+        await until(it.clock, lambda: bool(it.runs))
+        it.ledger.answer_all()
+        assert await it.ended(working) is None
+
+        assert ran_before[0] is False
         assert set(it.runs.values()) == {1}
 
 

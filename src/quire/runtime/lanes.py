@@ -57,8 +57,13 @@ class Lanes:
         #: The lanes that run.
         self.tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
-        #: A lane was just made for what is ready.
+        #: A lane is about to be made for what is ready, or was just made.
         self._going = False
+
+    @property
+    def busy(self) -> bool:
+        """Something runs, or is about to."""
+        return bool(self.tasks or self._ready)
 
     def begin(self, stay: Stay) -> None:
         """Its next pass may begin."""
@@ -67,7 +72,11 @@ class Lanes:
             self._go()
 
     def _go(self) -> None:
+        """Make a lane at the next turn of the loop: the next claim, which is asked for until then, goes out first."""
         self._going = True
+        asyncio.get_running_loop().call_soon(self._gone)
+
+    def _gone(self) -> None:
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._lane(), context=self._context.copy())
         self.tasks.add(task)

@@ -313,9 +313,11 @@ class Worker:
 
     async def _at_rest(self) -> None:
         """Until no step runs and nothing is on its way to the ledger."""
-        while self._lanes.tasks or self.committer.busy:
+        while self._lanes.busy or self.committer.busy:
             if self._lanes.tasks:
                 await asyncio.wait(self._lanes.tasks)
+            else:
+                await self.clock.sleep(0)  # what is ready gets its lane
             await self.committer.close()
 
     async def _patiently(self, work: Callable[[], Any]) -> Any:

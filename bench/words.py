@@ -50,7 +50,8 @@ The clock runs from the start of the new process, its imports included, until al
 """,
     "W9": """\
 All processes and the server share the cores of this machine. The clock runs from before the processes connect: for
-Quire that is some 30 ms of CPU for each, a tenth of a drain of 10,000 records and a fortieth of this one.
+Quire that is some 30 ms of CPU for each, a tenth of a drain of 10,000 records and a fortieth of this one. The end is
+seen by a look every 20 ms whether anything is left (Procrastinate and the engines: how much is left).
 """,
     "W10": """\
 *When turns double*: 2 is linear, 4 is quadratic.

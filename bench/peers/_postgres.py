@@ -33,8 +33,9 @@ def columns(url: str, table: str) -> list[str]:
 class Eye:
     """One open connection that counts, for loops that look often."""
 
-    def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(url, autocommit=True)
+    def __init__(self, url: str, **settings: str) -> None:
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        self._connection = psycopg.connect(url, autocommit=True, options=options)
 
     def count(self, statement: str) -> int:
         row = self._connection.execute(statement).fetchone()  # type: ignore[call-overload]

@@ -42,6 +42,13 @@ OPEN = [status for status in Status if status not in (Status.DONE, Status.ERROR,
 ORIGINALS = 500
 COPIES = 100
 COPIED = "record_id || '~' || copy.i"
+#: W9: whether any record is left that has not ended, by the first entry of an index.
+ANY_OPEN = """
+    SELECT count(*) FROM (
+        SELECT 1 FROM quire.records WHERE queue IS NOT NULL UNION ALL
+        SELECT 1 FROM quire.records WHERE status = 'RUNNING' LIMIT 1
+    ) AS open
+"""
 bodies = Tally()
 journal: Journal | None = None
 journal_path = ""
@@ -401,9 +408,18 @@ class QuireAdapter(Profiled, Adapter):
         return {"at": at}
 
     async def drained(self, n: int) -> Answer:
-        await self.await_all()
+        """Seen by looks that take the server next to nothing: what it does for them, the workers do not have."""
+        import _postgres as postgres
+
+        eye = postgres.Eye(self.url, enable_seqscan="off")
+
+        async def empty() -> bool:
+            return eye.count(ANY_OPEN) == 0
+
+        await poll_until_async(empty, every=0.02)
+        at = time.monotonic()
         expect_equal("records done", await self.done(), n)
-        return {"at": time.monotonic()}
+        return {"at": at}
 
     async def w10(self, turns: int, turn_bytes: int) -> Answer:
         await self.launch()

@@ -320,11 +320,17 @@ class _Sent(NamedTuple):
     plain: int
 
 
+@lru_cache(maxsize=1024)
+def _told_of(worker: str, step: str) -> tuple[str, str, str]:
+    """The line of a claim, parted at the name of the run."""
+    return claim_told(worker, "", step).partition(_RUN)
+
+
 @lru_cache(maxsize=256)
 def _sent(worker: str, slots: tuple[Slot, ...]) -> _Sent:
     """Kept: a worker claims for the same steps all the time, beginning with another one each time."""
     plain = [slot for slot in slots if not limited(slot)]
-    told = [claim_told(worker, "", slot.step).partition(_RUN) for slot in plain]
+    told = [_told_of(worker, slot.step) for slot in plain]
     return _Sent(
         (*_named(slots), array("boolean", list(map(limited, slots)))),
         (

@@ -487,6 +487,22 @@ async def test_a_late_committer_is_not_skipped(postgres_url: str) -> None:
         assert await two.events() == [*seen, *rest]
 
 
+async def test_a_transaction_that_gives_its_locks_back_holds_no_reader_up(postgres_url: str) -> None:
+    async with opened(postgres_url, 1) as [ledger], raw(postgres_url) as ending:
+        await start(ledger)
+        # As if the session's transaction were open since before the first line.
+        for key in (ledger._control_key, ledger._events_key):
+            await ending.execute("SELECT pg_advisory_lock_shared(%s)", [key])
+        while_open = await ledger.events()
+
+        # The server makes a transaction seen before it takes its locks back one by one; an order may come in between.
+        await ending.execute("SELECT pg_advisory_unlock_shared(%s)", [ledger._control_key])
+        await order(ledger, "halt")
+
+        assert while_open == []
+        assert [event.record_id for event in await ledger.events()] == ["r"]
+
+
 async def test_a_reader_sees_every_line_once_and_each_record_in_order(postgres_url: str) -> None:
     async with opened(postgres_url, 4) as [*writers, reader]:
         ids = [f"r{n}" for n in range(12)]

@@ -24,12 +24,18 @@ from quire.model.side import Control, Fanin, Setting, Signal, Worker
 #: Is there anything after this one? In order: the planner, who takes a third of them for newer, would otherwise read
 #: the table from its beginning.
 NEWER = "SELECT 1 FROM events WHERE seq > $1 ORDER BY seq LIMIT 1"
-#: The lowest number after which a transaction that is still open may put events (see ``events``).
+#: The lowest number after which a transaction that is still open may put events (see ``events``). One look at the
+#: locks: the server tells of all advisory locks as they are at one moment.
 _HORIZON = """
-    SELECT min((classid::bigint << 32 | objid::bigint) & 1099511627775) FROM pg_locks
-    WHERE locktype = 'advisory' AND objsubid = 1
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND (classid::bigint << 32 | objid::bigint) & ~1099511627775::bigint = $1::bigint
+    SELECT min(word) FROM (
+        SELECT min(key & 1099511627775) FILTER (WHERE key & ~1099511627775::bigint = $1::bigint) AS word
+        FROM (
+            SELECT pid, classid::bigint << 32 | objid::bigint AS key FROM pg_locks
+            WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        ) AS held
+        GROUP BY pid HAVING bool_or(key = $2::bigint)
+    ) AS open
 """
 
 
@@ -105,6 +111,10 @@ class PostgresLooks(PostgresLink):
         these numbers: three statements, each sees at least what the one before it saw. A transaction that the look at
         the locks missed either drew its numbers after the reader's first statement or had ended before its last. So no
         line is ever skipped, and no foreign transaction, however long, holds readers up (as ``xmin`` would).
+
+        A transaction that ends is seen by all first, and gives its locks back then, one after the other. An order that
+        waited for its control lock may be acknowledged while the other lock is still there. So a lock counts only with
+        the control lock, which is taken before it: without that, what it tells of has ended.
         """
 
         select = f"SELECT {rows.columns(Event)} FROM events"
@@ -117,7 +127,7 @@ class PostgresLooks(PostgresLink):
             if not await wire.ask(NEWER, after):
                 return []
             wire.send("SELECT last_value FROM events_seq_seq")
-            wire.send(_HORIZON, self._events_key)
+            wire.send(_HORIZON, self._events_key, self._control_key)
             drawn, fixed = (answer.rows()[0][0] for answer in await wire.flush())
             horizon = drawn if fixed is None else min(drawn, fixed)
             sql = f"{select} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"

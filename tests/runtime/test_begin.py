@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from quire import Run, Status, Workflow, workflow
-from quire.clock import SYSTEM
+from quire.clock import SYSTEM, Clock
 from quire.ledger.base import Ledger
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.sqlite import SqliteLedger
 from quire.model.change import Claim, Claimed
+from quire.runtime import worker as workers
 from quire.surfaces.client import Client
-from quire.testing import LossyLedger
-from quire.testing.faults import Fault
+from quire.testing import LossyLedger, ToldClock
+from quire.testing.faults import Barrier, Fault, HoldingLedger
+from tests.runtime.test_worker import until
 
 passes: list[str] = []
 
@@ -53,11 +55,11 @@ async def alone(run: Run[dict[str, Any]]) -> str:
 
 
 @asynccontextmanager
-async def working(ledger: Ledger, **options: Any) -> AsyncIterator[Client]:
+async def working(ledger: Ledger, clock: Clock = SYSTEM, **options: Any) -> AsyncIterator[Client]:
     """A client beside a worker that has nothing to do."""
     passes.clear()
     gate.go = asyncio.Event()
-    async with Client(ledger, workflows=[quick, slow, capped]) as client:
+    async with Client(ledger, workflows=[quick, slow, capped], clock=clock) as client:
         worker = client.worker(**options)
         task = asyncio.ensure_future(worker.run())
         while not worker._idle:
@@ -192,3 +194,142 @@ async def test_a_start_whose_answer_is_lost_begins_once(fault: Fault) -> None:
         assert await handle.result(timeout="20s") == "done"
         assert passes == ["r"]
         assert (await kinds(client, "r"))[:2] == ["started", "claimed"]
+
+
+# -- what is under way beside a start ------------------------------------------------------------------------------
+
+
+class Scene:
+    """A ledger that holds what the test tells it to, and beside it an idle worker that looks when it is told."""
+
+    def __init__(self) -> None:
+        self.clock = ToldClock()
+        self.store = MemoryLedger(self.clock)
+        self.ledger = HoldingLedger(self.store)
+        self.ledger.traits = self.ledger.traits._replace(poll_seconds=600.0)
+        self.client: Client
+        self._barriers: list[Barrier] = []
+
+    def hold(self, verb: str, *, answer: bool = False) -> Barrier:
+        """Hold the next call of this verb, or its answer; to the end of the test at most."""
+        barrier = self.ledger.hold_answer(verb) if answer else self.ledger.hold(verb)
+        self._barriers.append(barrier)
+        return barrier
+
+    def release_all(self) -> None:
+        for barrier in self._barriers:
+            barrier.release()
+
+    async def turns(self) -> None:
+        for _ in range(50):
+            await self.clock.sleep(0)
+
+    def running(self) -> list[str]:
+        rows = self.store.tables.all_records.values()
+        return sorted(row.record_id for row in rows if row.status is Status.RUNNING)
+
+    async def ends(self, count: int) -> None:
+        """Everything runs to its end, and nothing waits for the next look."""
+        gate.go.set()
+        rows = self.store.tables.all_records
+        await until(self.clock, lambda: len(rows) == count and {row.status for row in rows.values()} == {Status.DONE})
+
+
+@asynccontextmanager
+async def scene(concurrency: int, **traits: Any) -> AsyncIterator[Scene]:
+    it = Scene()
+    it.ledger.traits = it.ledger.traits._replace(**traits)
+    async with working(it.ledger, it.clock, concurrency=concurrency) as it.client:
+        try:
+            yield it
+        finally:
+            it.release_all()
+
+
+async def test_a_record_does_not_begin_in_a_place_that_a_claim_under_way_may_fill() -> None:
+    async with scene(4) as it:
+        claim = it.hold("claim", answer=True)
+        await it.client.start_many(slow, [{}] * 4, ids=[*"abcd"])
+        await claim.arrived()
+
+        handles = [await it.client.start(slow, {}, id=name) for name in "ef"]
+        claim.release()
+        await it.turns()
+
+        assert [(await handle.record()).status for handle in handles] == [Status.PENDING] * 2
+        assert it.running() == [*"abcd"]
+        await it.ends(6)
+
+
+async def test_a_record_begins_beside_a_claim_that_leaves_room_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LEAST_CLAIM", 2)
+    async with scene(4, side_by_side=True) as it:
+        claim = it.hold("claim", answer=True)
+        await it.client.start_many(slow, [{}] * 3, ids=[*"abc"])
+        await claim.arrived()
+
+        handles = [await it.client.start(slow, {}, id=name) for name in "def"]
+
+        statuses = [(await handle.record()).status for handle in handles]
+        assert statuses == [Status.RUNNING, Status.RUNNING, Status.PENDING]
+        claim.release()
+        await it.turns()
+        assert it.running() == [*"abde"]
+        await it.ends(6)
+
+
+async def test_records_that_are_started_at_the_same_time_begin_in_as_many_places_as_there_are() -> None:
+    async with scene(2) as it:
+        commit = it.hold("commit")
+        starts = [asyncio.ensure_future(it.client.start(slow, {}, id=name)) for name in "abcd"]
+        await commit.arrived()
+        await it.turns()
+        commit.release()
+        await asyncio.gather(*starts)
+        await it.turns()
+
+        assert it.running() == [*"ab"]
+        await it.ends(4)
+
+
+async def test_a_claim_leaves_a_place_for_a_record_whose_start_is_under_way() -> None:
+    async with scene(2) as it:
+        commit = it.hold("commit")
+        start = asyncio.ensure_future(it.client.start(slow, {}, id="a"))
+        await commit.arrived()
+        await it.client.start_many(slow, [{}] * 2, ids=[*"bc"])
+        await it.turns()
+        assert len(it.running()) == 1
+
+        commit.release()
+        await start
+        await it.turns()
+        assert len(it.running()) == 2
+        assert "a" in it.running()
+        await it.ends(3)
+
+
+@pytest.mark.parametrize("way", ["it exists", "its caller is gone"])
+async def test_the_place_of_a_start_that_does_not_begin_is_for_what_waits(way: str) -> None:
+    async with scene(1) as it:
+        gate.go.set()
+        await it.client.start(slow, {}, id="a")
+        await it.ends(1)
+        gate.go.clear()
+        commit = it.hold("commit")
+        start = asyncio.ensure_future(it.client.start(slow, {}, id="a"))
+        await commit.arrived()
+        await it.client.start_many(slow, [{}], ids=["b"])
+        await it.turns()
+        assert it.running() == []
+
+        if way == "its caller is gone":
+            start.cancel()
+        else:
+            commit.release()
+        await it.turns()
+
+        assert it.running() == ["b"]
+        commit.release()
+        await it.ends(2)
+        assert start.done()

@@ -98,6 +98,8 @@ class Worker:
         self._idle = False
         #: Claims that are under way, in order, and how many each may take.
         self._asked: deque[tuple[asyncio.Task[tuple[Claimed, str]], int]] = deque()
+        #: How many starts are under way whose records may begin here at once.
+        self._starting = 0
         self._until_idle = False
         #: The task in which ``run`` is.
         self._running: asyncio.Task[Any] | None = None
@@ -401,10 +403,11 @@ class Worker:
             await self._rest(claimed.next_due_at if claimed is not None else None, full=claimed is None)
 
     def _room(self, reach: int) -> int:
-        """How many the next claim may take, beside what is held and what those under way may take."""
+        """How many the next claim may take, or whether a start may begin: beside what is held and may come yet."""
         if self.committer.full:
             return 0
-        return min(self.concurrency - len(self._given) - sum(free for _, free in self._asked), reach)
+        coming = sum(free for _, free in self._asked) + self._starting
+        return min(self.concurrency - len(self._given) - coming, reach)
 
     async def _other_epoch(self, epoch: int) -> None:
         """Somebody halted or resumed: a beat at once tells what is to stop here, so that it begins nothing more."""
@@ -467,8 +470,7 @@ class Worker:
 
     def room_for(self, record: Record) -> Slot | None:
         """What a new record takes if it may begin here at once: this worker runs, has room, and nothing due waits."""
-        busy = len(self._given) >= self.concurrency or self.committer.full
-        if not self._idle or self._stopping or busy or record.priority < 0:
+        if not self._idle or self._stopping or self._room(1) <= 0 or record.priority < 0:
             return None
         if record.status is not Status.PENDING or self._lease_end <= self.clock.boottime() + self.lease / 3:
             return None
@@ -480,13 +482,19 @@ class Worker:
         """Commit a start whose record begins here at once: it needs no claim of its own."""
         change = change._replace(worker=self.worker_id, keep=slot)
         self._claims.add(change.change_id)
+        self._starting += 1
+        begun = False
         try:
             verdict = await self.submit(change)
             if isinstance(verdict, Applied) and claimed_by_start(verdict.record, change) and not self._stopping:
                 self._begin(verdict.record, self.clock.boottime())
+                begun = True
             return verdict
         finally:
             self._claims.discard(change.change_id)
+            self._starting -= 1
+            if not begun:
+                self._place_is_free()
 
     # -- stays -------------------------------------------------------------------------------------------------
 
@@ -566,7 +574,10 @@ class Worker:
         record_id = stay.record.record_id
         if self._given.get(record_id) == stay.given:  # a later claim of it is not this one's to forget
             del self._given[record_id]
-        # Whoever waits for room looks again. What the record's end has made due, the ledger tells.
+        self._place_is_free()
+
+    def _place_is_free(self) -> None:
+        """Whoever waits for room looks again. What a record's end has made due, the ledger tells."""
         if self._until_idle or not (self._idle or self._asked):
             self._nudge.set()
 

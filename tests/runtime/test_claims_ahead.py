@@ -154,13 +154,13 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    monkeypatch: pytest.MonkeyPatch, count: int = 6, turns: int = 0, span: float = 0.0
+    monkeypatch: pytest.MonkeyPatch, count: int = 6, turns: int = 0, span: float = 0.0, timeout: float = 3600.0
 ) -> AsyncIterator[Scene]:
     monkeypatch.setattr(workers, "LEAST_CLAIM", LEAST)
     clock = ToldClock()
     ledger = Ahead(clock)
 
-    @workflow
+    @workflow(timeout=timeout)
     async def any_(run: Run[dict[str, Any]]) -> None:
         it.runs[run.record_id] += 1
         for _ in range(turns):
@@ -217,22 +217,74 @@ async def test_what_is_held_and_what_is_asked_for_are_together_never_more_than_i
         assert LEAST < it.ledger.most <= MOST
 
 
-async def test_what_the_second_claim_took_is_not_given_back_while_the_first_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with scene(monkeypatch) as it:
+async def test_what_the_second_claim_took_begins_while_the_first_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene(monkeypatch, span=1.0) as it:
         working = it.begin(until_idle=True)
         one, two = await it.both_asked()
         two.answer()
         await it.turns()
-        assert not it.runs
+        begun = set(it.runs)
         await it.worker._beat()
-        assert set(it.running()) >= {*one.taken, *two.taken}
+        kept = set(it.running())
 
         it.ledger.answer_all()
         assert await it.ended(working) is None
+        assert begun == set(two.taken)
+        assert kept >= {*one.taken, *two.taken}
         assert set(it.runs.values()) == {1}
+        assert it.ledger.most <= MOST
         assert not it.worker._claims
+
+
+async def test_what_the_second_claim_took_does_not_time_out_while_the_first_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene(monkeypatch, timeout=1.0) as it:
+        working = it.begin(until_idle=True)
+        one, two = await it.both_asked()
+        one.answer(LedgerUnavailable("no answer"))
+        two.answer()
+        await it.turns()
+        it.clock.advance(30.0)  # the claim that is sent again gets no answer in all this time
+        await it.turns()
+        done = {record.record_id for record in await it.client.find() if record.status is Status.DONE}
+
+        it.ledger.answer_all()
+        assert await it.ended(working) is None
+        assert done == set(two.taken)
+        assert await it.statuses() == {Status.DONE}
+        assert all(it.runs[record_id] == 1 for record_id in two.taken)
+
+
+async def test_what_a_run_of_the_second_claim_makes_due_is_found_when_the_first_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = ToldClock()
+    monkeypatch.setattr(workers, "LEAST_CLAIM", LEAST)
+    ledger = Ahead(clock)
+    ledger.late = True
+
+    @workflow
+    async def leaf(run: Run[dict[str, Any]]) -> None: ...
+
+    @workflow
+    async def tree(run: Run[dict[str, Any]]) -> None:
+        await run.child(leaf, {})
+
+    async with Client(ledger, workflows=[leaf, tree], clock=clock) as client:
+        worker = client.worker(concurrency=MOST)
+        working = asyncio.ensure_future(worker.run(until_idle=True))
+        await until(clock, lambda: len(ledger.asked) == 2)
+        _, second = ledger.asked
+        await client.start(tree, {})
+        second.answer()
+        await until(clock, lambda: bool(second.taken) and not worker._given)  # it waits for its child, which is due
+        ledger.late = False
+        ledger.traits = ledger.traits._replace(poll_seconds=600.0)
+        ledger.answer_all()
+        await until(clock, working.done)
+
+        assert {record.status for record in await client.find()} == {Status.DONE}
 
 
 async def test_a_worker_that_was_closed_under_two_claims_begins_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +492,7 @@ async def test_a_worker_with_two_claims_in_a_sealed_ledger_says_once_where_its_r
 async def test_a_claim_whose_answer_is_lost_beside_another_gets_its_own_records_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with scene(monkeypatch) as it:
+    async with scene(monkeypatch, span=1.0) as it:
         working = it.begin(until_idle=True)
         one, two = await it.both_asked()
         it.ledger.at_once = True

@@ -450,6 +450,8 @@ class Worker:
                 try:
                     claimed = await self.ledger.claim(claim)
                     self._offset = claimed.now - self.clock.boottime() if claimed.now else self._offset
+                    if self._overtakes():
+                        self._begin_all(claimed, claim.claim_id)
                     return claimed, claim.claim_id
                 except WorkerClosed as error:
                     self._claims.discard(claim.claim_id)
@@ -467,6 +469,15 @@ class Worker:
         except BaseException:
             self._claims.discard(claim.claim_id)
             raise
+
+    def _overtakes(self) -> bool:
+        """The claim in whose task this is has its answer before the one that was sent first.
+
+        Its records begin at once then: their time runs, and the other may have to be sent again and again. What its
+        answer tells of the rest is looked at in its turn.
+        """
+        first = self._asked[0][0] if self._asked else None
+        return first is not None and first is not asyncio.current_task() and not first.done()
 
     def room_for(self, record: Record) -> Slot | None:
         """What a new record takes if it may begin here at once: this worker runs, has room, and nothing due waits."""
@@ -499,6 +510,8 @@ class Worker:
     # -- stays -------------------------------------------------------------------------------------------------
 
     def _begin_all(self, claimed: Claimed, claim_id: str) -> None:
+        if claim_id not in self._claims:  # they did not wait for their turn
+            return
         self._claims.discard(claim_id)  # from here on they are among what is given
         since, worker_id = self.clock.boottime(), self.worker_id
         for record in claimed.records:

@@ -21,7 +21,16 @@ import pytest
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
-from quire.ledger import postgres, postgres_bell, postgres_claim, postgres_link, postgres_look, postgres_view
+from quire.ledger import (
+    postgres,
+    postgres_bell,
+    postgres_claim,
+    postgres_link,
+    postgres_look,
+    postgres_view,
+    queries,
+    rows,
+)
 from quire.ledger.postgres import PostgresLedger
 from quire.ledger.postgres_wire import Wire
 from quire.machine import transition
@@ -1083,6 +1092,38 @@ async def test_to_look_for_newer_events_reads_none_of_the_older(postgres_url: st
             await wire.ask("SET plan_cache_mode = force_generic_plan")  # NULL would be found without a look
 
             assert await read_as_a_whole(wire, postgres_look.NEWER) == set()
+
+
+@pytest.mark.parametrize("asked", [(Status.PENDING,), (Status.WAITING,), tuple(sorted(queries.OPEN))])
+@pytest.mark.parametrize("sorted_by", ["id", "updated"])
+async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
+    new_url: str, asked: tuple[Status, ...], sorted_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "PASSED_OVER", 10)
+    named = ", ".join(map(rows.quoted, Record._fields[1:]))
+    async with opened(new_url, 1) as [ledger]:
+        await settle(ledger, await run(ledger, "ended"), Done("1", "{}"))
+        await run(ledger, "runs")
+        await wait_for(ledger, await run(ledger, "waits"))
+        await start(ledger, "starts")
+        async with ledger._reads.wire() as wire:
+            await wire.ask(
+                f"INSERT INTO records (record_id, {named}) "
+                f"SELECT 'a' || n, {named} FROM records, generate_series(1, 5000) AS n WHERE record_id = 'ended'"
+            )
+        for statistics in (False, True):
+            # As many as are open, and more than there are.
+            for limit in (1 if len(asked) == 1 else 3, 5):
+                query = Query(status=asked, limit=limit, order=sorted_by)
+                sql, args = ledger._query_sql(query)
+                async with ledger._reads.wire() as wire:
+                    if statistics:
+                        await wire.ask("ANALYZE records")
+                    ((told,),) = await wire.ask(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", *args)
+                plan = told[0]["Plan"]
+
+                assert {row.status for row in await ledger.find(query)} == {*asked} - {Status.NEEDS_APPROVAL}
+                assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 100, told
 
 
 # -- opening -----------------------------------------------------------------------------------------------------

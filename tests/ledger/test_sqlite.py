@@ -6,18 +6,20 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from quire.ledger import queries, rows
 from quire.ledger.queries import query_sql
 from quire.ledger.sqlite import GLANCE_SECONDS, SqliteLedger
-from quire.machine.outcome import Saved
+from quire.machine.outcome import Done, Saved
 from quire.model.change import Claim, Query
-from quire.model.record import Status
+from quire.model.record import Record, Status
 from quire.model.side import Control
 from quire.testing import ToldClock
-from quire.testing.conformance import applied, beat, claim, order, run, settle, slot, start_all, the
+from quire.testing.conformance import applied, beat, claim, order, run, settle, slot, start_all, the, wait_for
 
 
 class Wall:
@@ -133,6 +135,41 @@ async def test_what_people_look_for_is_found_by_an_index(
         plan = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {sql}", args)]
 
     assert plan == ["SEARCH records USING INDEX records_noticed (status=?)"]
+
+
+@pytest.mark.parametrize("asked", [(Status.PENDING,), (Status.WAITING,), tuple(sorted(queries.OPEN))])
+@pytest.mark.parametrize("sorted_by", ["id", "updated"])
+async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
+    tmp_path: Path, asked: tuple[Status, ...], sorted_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "PASSED_OVER", 10)
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    await ledger.open()
+    await settle(ledger, await run(ledger, "ended"), Done("1", "{}"))
+    await run(ledger, "runs")
+    await wait_for(ledger, await run(ledger, "waits"))
+    await start_all(ledger, ["starts"])
+    await ledger.close()
+    named = ", ".join(map(rows.quoted, Record._fields[1:]))
+    instructions: list[int] = []
+    counted = count()
+
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        connection.set_progress_handler(lambda: next(counted) < 0, 1)
+        for before in ("a", "b"):
+            connection.execute(
+                "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < 300) "
+                f"INSERT INTO records (record_id, {named}) "
+                f"SELECT printf('{before}%d', n), {named} FROM records, more WHERE record_id = 'ended'"
+            )
+            # As many as are open, and more than there are.
+            for limit in (1 if len(asked) == 1 else 3, 5):
+                sql, args = query_sql(Query(status=asked, limit=limit, order=sorted_by), [])
+                begin = next(counted)
+                assert {row[4] for row in connection.execute(sql, args)} == set(asked) - {Status.NEEDS_APPROVAL}
+                instructions.append(next(counted) - begin)
+
+    assert instructions[2:] == instructions[:2]
 
 
 async def test_a_claim_that_finds_nothing_waits_for_no_writer(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class PostgresLooks(PostgresLink):
                 return [as_seen(row, controls) for row in found]
 
     def _query_sql(self, query: Query) -> tuple[str, list[Any]]:
-        sql, args = query_sql(query, self._controls, "\0")
+        sql, args = query_sql(query, self._controls, "\0", "queue IS NOT NULL", "= ANY (ARRAY({}))")
         first, *rest = sql.split("\0")
         return first + "".join(f"${place}{part}" for place, part in enumerate(rest, 1)), args
 

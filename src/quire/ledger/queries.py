@@ -8,12 +8,19 @@ from typing import Any
 
 from quire.ledger import rows
 from quire.model.change import Query
-from quire.model.record import Record, Status
+from quire.model.record import CLAIMABLE, Record, Status
 from quire.model.side import Control
 
 #: Records are mostly in other statuses, and those in these have indexes. A statement must name the status itself to be
 #: given one, not leave it to an argument or to what a halt makes of it (which is never one of these).
 FEW = frozenset({Status.RUNNING, Status.ERROR, Status.NEEDS_APPROVAL})
+#: What has not ended. None of these is what a halt makes of another.
+OPEN = CLAIMABLE | {Status.RUNNING}
+#: So many ids of others are passed over before open records are looked up in their indexes.
+PASSED_OVER = 1000
+#: What SQLite's index of records that wait says of them, and how a list of ids is asked for there.
+_WAITS = "(status = 'PENDING' OR status = 'WAITING' OR status = 'NEEDS_APPROVAL')"
+_AMONG = "IN ({})"
 
 
 def seen_status(controls: Iterable[Control]) -> str:
@@ -33,13 +40,15 @@ def _escaped(text: str) -> str:
     return text.replace("'", "''")
 
 
-def query_sql(query: Query, controls: Iterable[Control], mark: str = "?") -> tuple[str, list[Any]]:
+def query_sql(
+    query: Query, controls: Iterable[Control], mark: str = "?", waits: str = _WAITS, among: str = _AMONG
+) -> tuple[str, list[Any]]:
     """The statement that finds these records, and its arguments."""
     terms: list[str] = []
     args: list[Any] = []
 
     def term(sql: str, *values: Any) -> None:
-        terms.append(sql.replace("?", mark))
+        terms.append(sql)
         args.extend(values)
 
     if query.workflow:
@@ -61,10 +70,42 @@ def query_sql(query: Query, controls: Iterable[Control], mark: str = "?") -> tup
         term("replace(record_id, ?, '') <> record_id", query.text)
     if query.after:
         term("record_id > ?", query.after)
-    where = f"WHERE {' AND '.join(terms)} " if terms else ""
     order = {"updated": "updated_at DESC, record_id", "place": "place, record_id"}.get(query.order, "record_id")
-    args.append(query.limit)
-    return f"SELECT {rows.columns(Record)} FROM records {where}ORDER BY {order} LIMIT {mark}", args
+    where = " AND ".join(terms)
+    if OPEN.issuperset(query.status) and not FEW.issuperset(query.status) and not query.parent_id:
+        ids, args = _open_ids(query, where, args, order, waits)
+        where = f"record_id {among.format(ids)}"
+    where = where and f"WHERE {where} "
+    sql = f"SELECT {rows.columns(Record)} FROM records {where}ORDER BY {order} LIMIT ?"
+    return sql.replace("?", mark), [*args, query.limit]
+
+
+def _open_ids(query: Query, where: str, args: list[Any], order: str, waits: str) -> tuple[str, list[Any]]:
+    """The ids of open records. What this costs depends on how many are open, not on how many have ended.
+
+    The indexes of open records are in no order that people ask for: they are read whole, and what they give is sorted.
+    For a page in the order of ids that is too much where many are open. So the next ids are tried first, whatever they
+    are of, and the indexes only if these do not fill the page.
+    """
+    indexes = ["status = 'RUNNING'"] if Status.RUNNING in query.status else []
+    if not CLAIMABLE.isdisjoint(query.status):
+        # Every epoch lies between these, but no planner knows: each takes the index for short, also without statistics.
+        indexes.append(f"{waits} AND epoch BETWEEN (SELECT 0) AND {2**63 - 1}")
+    select = "SELECT record_id, updated_at, place FROM records WHERE"
+    open_ = " UNION ALL ".join(f"{select} {index} AND {where}" for index in indexes)
+    ids, given, limit = f"SELECT record_id FROM ({open_}) AS found", args * len(indexes), query.limit
+    if order != "record_id":
+        return f"{ids} ORDER BY {order} LIMIT ?", [*given, limit]
+    last = "SELECT record_id FROM records WHERE record_id > ? ORDER BY record_id LIMIT 1 OFFSET ?"
+    last = f"coalesce(({last}), (SELECT max(record_id) FROM records))"
+    near = f"{select} {where} AND record_id > ? AND record_id <= {last} ORDER BY record_id LIMIT ?"
+    # Not sorted by the id itself: a planner would rather go through all ids than sort.
+    missing = "CASE (SELECT count(*) FROM near) WHEN ? THEN 0 ELSE CAST(? AS bigint) END"
+    rest = f"{ids} ORDER BY record_id || '' LIMIT {missing}"
+    return (
+        f"WITH near AS ({near}) SELECT record_id FROM near UNION ALL SELECT record_id FROM ({rest}) AS rest",
+        [*args, query.after, query.after, limit + PASSED_OVER, limit, *given, limit, limit],
+    )
 
 
 def migrations(store: str) -> list[str]:

@@ -23,6 +23,7 @@ from quire.testing.conformance.asking import (
     settle,
     start,
     start_all,
+    wait_for,
 )
 from quire.testing.conformance.suite import Suite
 
@@ -64,6 +65,34 @@ class Questions(Suite):
             pages.append([row.record_id for row in await ledger.find(query)])
 
         assert list(chain.from_iterable(pages)) == ids
+
+    async def test_open_records_are_found_page_by_page_among_those_that_have_ended(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        for n in range(3):
+            clock.advance(1)
+            await settle(ledger, await run(ledger, f"{n}-done"), Done("1", "{}"))
+            await wait_for(ledger, await run(ledger, f"{n}-waits"))
+            await run(ledger, f"{n}-runs")
+        await start_all(ledger, ["0-due", "1-due", "2-due"])
+        await start_all(ledger, ["other"], workflow="other")
+        due, waits, runs = ([f"{n}-{word}" for n in range(3)] for word in ("due", "waits", "runs"))
+
+        async def found(*status: Status, **fields: Any) -> list[str]:
+            ids: list[str] = []
+            query = Query(status=status, limit=2, **fields)
+            while page := await ledger.find(query._replace(after=ids[-1] if ids else "")):
+                ids += [row.record_id for row in page]
+            return ids
+
+        assert await found(Status.PENDING) == [*due, "other"]
+        assert await found(Status.PENDING, workflow=FLOW, text="1") == ["1-due"]
+        assert await found(Status.WAITING, Status.PENDING, workflow=FLOW) == sorted(due + waits)
+        assert await found(Status.RUNNING, Status.WAITING, step=STEP) == sorted(runs + waits)
+        assert await found(Status.RUNNING, Status.WAITING, Status.PENDING) == [*sorted(due + runs + waits), "other"]
+        newest = await ledger.find(Query(status=(Status.RUNNING, Status.WAITING), order="updated", limit=3))
+        assert [row.record_id for row in newest] == ["2-runs", "2-waits", "1-runs"]
+        assert await ledger.find(Query(status=(Status.PENDING, Status.WAITING), limit=0)) == []
 
     async def test_the_newest_change_comes_first_if_asked(self, ledger: Ledger, clock: ToldClock) -> None:
         for record_id in ("a", "b", "c"):

@@ -333,3 +333,22 @@ async def test_the_place_of_a_start_that_does_not_begin_is_for_what_waits(way: s
         commit.release()
         await it.ends(2)
         assert start.done()
+
+
+async def test_a_record_that_was_started_for_an_incarnation_that_is_over_is_not_begun_under_the_next() -> None:
+    async with scene(2) as it:
+        [worker] = it.client._workers
+        first = worker.worker_id
+        commit = it.hold("commit", answer=True)
+        start = asyncio.ensure_future(it.client.start(quick, {}, id="a"))
+        await commit.arrived()
+        worker._die(first, "its lease ran out")
+        commit.release()
+        await start
+        await it.turns()
+        assert passes == []
+
+        await it.store.recover(dead=[first])
+        it.clock.advance(600.0)
+        await it.ends(1)
+        assert passes == ["a"]

@@ -497,7 +497,8 @@ class Worker:
         begun = False
         try:
             verdict = await self.submit(change)
-            if isinstance(verdict, Applied) and claimed_by_start(verdict.record, change) and not self._stopping:
+            over = self._stopping or change.worker != self.worker_id  # or the incarnation that it was to begin under
+            if isinstance(verdict, Applied) and claimed_by_start(verdict.record, change) and not over:
                 self._begin(verdict.record, self.clock.boottime())
                 begun = True
             return verdict

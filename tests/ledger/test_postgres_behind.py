@@ -14,7 +14,8 @@ from quire.clock import SYSTEM
 from quire.errors import LedgerError, LedgerUnavailable
 from quire.ledger import postgres, postgres_link, postgres_wire
 from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_wire import Address, Clash, Lane, Lost, Wire, Wrong
+from quire.ledger.postgres_lane import Lane
+from quire.ledger.postgres_wire import Address, Clash, Lost, Wire, Wrong
 from quire.machine.outcome import Done
 from quire.model.change import Applied, Change, Claim, Query
 from quire.model.record import Status

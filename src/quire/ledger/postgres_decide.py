@@ -19,9 +19,10 @@ from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError
 from quire.ledger.base import Traits
 from quire.ledger.postgres_guess import Known
+from quire.ledger.postgres_lane import Lane
 from quire.ledger.postgres_look import PostgresLooks
 from quire.ledger.postgres_view import STANDING, Missing, Reading, View, Want, still_wanted
-from quire.ledger.postgres_wire import Answer, Lane, Wire, array
+from quire.ledger.postgres_wire import Answer, Wire, array
 from quire.ledger.postgres_write import Writer
 from quire.ledger.rules import Draft
 from quire.model.change import Change

@@ -18,8 +18,9 @@ from quire.errors import LedgerError, LedgerUnavailable
 from quire.ledger.base import Ledger
 from quire.ledger.postgres_asking import MOST_UNDER_WAY
 from quire.ledger.postgres_bell import Bell
+from quire.ledger.postgres_lane import Lane
 from quire.ledger.postgres_view import CLOCK
-from quire.ledger.postgres_wire import Address, Clash, Lane, Lost, Param, Spoiled, Wire
+from quire.ledger.postgres_wire import Address, Clash, Lost, Param, Spoiled, Wire
 from quire.ledger.queries import migrations
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
@@ -204,8 +204,8 @@ class Wire:
         #: When the last of them is.
         self._last: asyncio.Future[None] | None = None
         self._broken = False
-        #: The block that has it.
-        self.lent: Lent | None = None
+        #: Lets the next block have it; None while no block has it, or may pass it on.
+        self.pass_on: Callable[[], None] | None = None
         #: The socket is listened to from the first flush on: to begin and to end that for each would take six calls.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._socket = -1
@@ -263,8 +263,8 @@ class Wire:
             while self._pg.flush():
                 await self._room()
             expected, self._expected = self._expected, []
-            if last and self.lent is not None and len(self._names) < MOST_PREPARED:
-                self.lent.pass_on()
+            if last and self.pass_on is not None and len(self._names) < MOST_PREPARED:
+                self.pass_on()
             if before is not None:
                 if not self._pg.is_busy():  # to send, libpq may have read what the one before waits for
                     self._stir()
@@ -501,101 +501,3 @@ class Address:
         return LedgerUnavailable(
             f"no PostgreSQL server answers at {self.shown}; start it, or mend the address of the ledger ({text})"
         )
-
-
-class Lane:
-    """Connections for one purpose, at most ``size`` of them, made when they are needed and kept."""
-
-    def __init__(self, connect: Callable[[], Awaitable[Wire]], size: int) -> None:
-        self._connect = connect
-        self._size = size
-        #: So many connections there are, idle ones and others.
-        self._count = 0
-        self._places = asyncio.Semaphore(size)
-        self._idle: list[Wire] = []
-        self._closed = False
-
-    def wire(self, *, behind: bool = False) -> Lent:
-        """A connection for a block. If the block leaves it in the middle of something, it is not used again.
-
-        ``behind``: rather one that was just passed on, though it has answers to give, than one more.
-        """
-        return Lent(self, behind)
-
-    async def _lend(self, behind: bool) -> Wire:
-        await self._places.acquire()
-        try:
-            if self._closed:
-                raise LedgerError("this ledger is closed")
-            while dead := [wire for wire in self._idle if not wire.alive]:
-                self._idle.remove(dead[0])
-                await self._close(dead[0])
-            free = self._idle if behind else [wire for wire in self._idle if not wire.under_way]
-            if not free and self._count < self._size:
-                self._count += 1
-                try:
-                    return await self._connect()
-                except BaseException:
-                    self._count -= 1
-                    raise
-            wire = (free or self._idle)[-1]
-            self._idle.remove(wire)
-            return wire
-        except BaseException:
-            self._places.release()
-            raise
-
-    async def _take_back(self, wire: Wire) -> None:
-        try:
-            if wire.clean and not self._closed:
-                self._idle.append(wire)
-            else:
-                await self._close(wire)
-        finally:
-            self._places.release()
-
-    def _pass_on(self, wire: Wire) -> None:
-        self._idle.append(wire)
-        self._places.release()
-
-    async def _close(self, wire: Wire) -> None:
-        self._count -= 1
-        await wire.close()
-
-    async def drop(self) -> None:
-        """Close what nobody uses at this moment."""
-        while self._idle:
-            await self._close(self._idle.pop())
-
-    async def close(self) -> None:
-        self._closed = True
-        await self.drop()
-
-
-class Lent:
-    """A connection of a lane, for one block."""
-
-    #: The block waits for its last answers only.
-    passed_on = False
-
-    def __init__(self, lane: Lane, behind: bool) -> None:
-        self._lane = lane
-        self._behind = behind
-
-    async def __aenter__(self) -> Wire:
-        self._wire = await self._lane._lend(self._behind)
-        self._wire.lent = self
-        return self._wire
-
-    def pass_on(self) -> None:
-        """The next block may have it, unless there will be none."""
-        if self._lane._closed:
-            return
-        self.passed_on = True
-        self._wire.lent = None
-        self._lane._pass_on(self._wire)
-
-    async def __aexit__(self, *_: object) -> None:
-        if not self.passed_on:  # or else whoever has it next finds out whether it is still good
-            self._wire.lent = None
-            await self._lane._take_back(self._wire)

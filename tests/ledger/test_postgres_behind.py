@@ -591,7 +591,7 @@ async def settlements(ledger: PostgresLedger, count: int) -> list[list[Change]]:
 async def test_a_batch_behind_one_that_was_not_as_expected_lands_whole(ledger_url: str, prepared: bool) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         *before, first, second = await settlements(ledger, 3 if prepared else 2)
-        await ledger._commits.drop()
+        await ledger._claims.drop()
         for batch in before:
             await ledger.commit(batch)
         async with raw(ledger_url) as connection:
@@ -601,7 +601,7 @@ async def test_a_batch_behind_one_that_was_not_as_expected_lands_whole(ledger_ur
             await somebody_waits(ledger_url)
             batches.append(asyncio.ensure_future(ledger.commit(second)))
             await turns()
-            assert [wire.under_way for wire in ledger._commits._idle] == [2]
+            assert [wire.under_way for wire in ledger._claims._idle] == [2]
             await unlock()
             answers = await ends(*batches)
 
@@ -618,12 +618,65 @@ async def test_batches_on_a_lost_connection_are_sent_again_and_land_once(ledger_
             await somebody_waits(ledger_url)
             lost.append(asyncio.ensure_future(ledger.commit(batches[1])))
             await turns()
-            assert [wire.under_way for wire in ledger._commits._idle] == [2]
+            assert [wire.under_way for wire in ledger._claims._idle] == [2]
             async with raw(ledger_url) as connection:
-                await connection.execute("SELECT pg_terminate_backend(%s)", [ledger._commits._idle[-1].pid])
+                await connection.execute("SELECT pg_terminate_backend(%s)", [ledger._claims._idle[-1].pid])
             assert [type(error) for error in await ends(*lost)] == [LedgerUnavailable] * 2
             await unlock()
 
         for batch in batches:
             assert [type(verdict) for verdict in await ledger.commit(batch)] == [Applied] * postgres.MANY
         assert await held_by(ledger) == []
+
+
+async def test_a_large_batch_goes_behind_the_claim_that_is_under_way_and_the_next_claim_behind_it(
+    ledger_url: str,
+) -> None:
+    async with opened(ledger_url, 1) as [ledger]:
+        [batch] = await settlements(ledger, 1)
+        await start_all(ledger, [f"s{n:03}" for n in range(20)])
+        async with locked(ledger_url, ledger._control_key) as unlock:
+            first = asks(ledger, "c1")
+            await somebody_waits(ledger_url)
+            settled = asyncio.ensure_future(ledger.commit(batch))
+            await turns()
+            second = asks(ledger, "c2")
+            await turns()
+            assert [wire.under_way for wire in ledger._claims._idle] == [3]
+            await unlock()
+            taken, verdicts, more = await ends(first, settled, second)
+
+        assert [type(verdict) for verdict in verdicts] == [Applied] * postgres.MANY
+        assert [*taken, *more] == [f"s{n:03}" for n in range(20)]
+        assert await held_by(ledger) == [*taken, *more]
+
+
+async def test_a_large_batch_does_not_wait_for_a_claim_that_keeps_its_connection(ledger_url: str) -> None:
+    async with opened(ledger_url, 1) as [ledger]:
+        [batch] = await settlements(ledger, 1)
+        async with ledger._claims.wire():
+            async with asyncio.timeout(SOON):
+                verdicts = await ledger.commit(batch)
+
+        assert [type(verdict) for verdict in verdicts] == [Applied] * postgres.MANY
+
+
+async def test_a_claim_and_a_batch_on_a_lost_connection_are_sent_again_and_land_once(ledger_url: str) -> None:
+    async with opened(ledger_url, 1) as [ledger]:
+        [batch] = await settlements(ledger, 1)
+        await start_all(ledger, [f"s{n:03}" for n in range(10)])
+        async with locked(ledger_url, ledger._control_key) as unlock:
+            taking = asks(ledger, "c1")
+            await somebody_waits(ledger_url)
+            settled = asyncio.ensure_future(ledger.commit(batch))
+            await turns()
+            async with raw(ledger_url) as connection:
+                await connection.execute("SELECT pg_terminate_backend(%s)", [ledger._claims._idle[-1].pid])
+            await turns()
+            await unlock()
+            taken, lost = await ends(taking, settled)
+
+        assert taken == [f"s{n:03}" for n in range(10)]
+        assert isinstance(lost, LedgerUnavailable)
+        assert [type(verdict) for verdict in await ledger.commit(batch)] == [Applied] * postgres.MANY
+        assert await held_by(ledger) == taken

@@ -137,8 +137,10 @@ class PostgresLedger(PostgresClaims):
         view = known.view(changes, self._images, self._beaten, now)
         if view is None:
             return None
-        # Of many the server has work for a while, and finds the next ones when it is done; few wait for the disk only.
+        # Of many the server has work for a while. They go behind the claim that is under way, and the next claim behind
+        # them: the server's one process finds its next work when it is done. Few wait for the disk only.
         many = len(changes) >= MANY
+        lane = self._claims if many and self._claims.free else self._commits
 
         async def body(wire: Wire) -> list[Verdict]:
             draft = Draft(view, view.now)
@@ -158,7 +160,7 @@ class PostgresLedger(PostgresClaims):
             return verdicts
 
         try:
-            return await self._transacted(self._commits, body, most=1, behind=many)
+            return await self._transacted(lane, body, most=1, behind=many)
         except (Wrong, Missing, Clash):
             for change in changes:
                 self._images.pop(change.record_id, None)

@@ -21,6 +21,11 @@ class Lane:
         self._idle: list[Wire] = []
         self._closed = False
 
+    @property
+    def free(self) -> bool:
+        """A block gets a connection at once."""
+        return not self._places.locked()
+
     def wire(self, *, behind: bool = False) -> Lent:
         """A connection for a block. If the block leaves it in the middle of something, it is not used again.
 

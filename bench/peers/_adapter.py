@@ -184,8 +184,10 @@ def text_of(size: int, seed: int) -> str:
     return base64.b64encode(random.Random(seed).randbytes(size * 3 // 4 + 3)).decode()[:size]
 
 
-def clone_rows(table: str, new: dict[str, str], copied: list[str], where: str, first: int, last: int) -> str:
-    """SQL that copies the chosen rows of ``table`` once for each number i from first to last.
+def clone_rows(
+    table: str, new: dict[str, str], copied: list[str], where: str, first: int, last: int, source: str = ""
+) -> str:
+    """SQL that copies the chosen rows of ``table``, or of ``source``, once for each number i from first to last.
 
     ``new`` gives the expressions of the columns that must differ (``copy.i`` is the number); a column that is in
     neither ``new`` nor ``copied`` takes its default.
@@ -194,7 +196,7 @@ def clone_rows(table: str, new: dict[str, str], copied: list[str], where: str, f
     cells = ", ".join([*new.values(), *(f'"{name}"' for name in copied)])
     return (
         f"WITH RECURSIVE copy(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM copy WHERE i < {last}) "
-        f"INSERT INTO {table} ({columns}) SELECT {cells} FROM {table} CROSS JOIN copy WHERE {where}"
+        f"INSERT INTO {table} ({columns}) SELECT {cells} FROM {source or table} CROSS JOIN copy WHERE {where}"
     )
 
 

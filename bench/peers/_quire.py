@@ -1,6 +1,6 @@
 """Quire, the same adapter for both of its stores.
 
-Settings: uvloop, up to 1,000 records at once (the default is 100), and the effect of W8 with a timeout of 5 s and a
+Settings: uvloop, up to 2,000 records at once (the default is 100), and the effect of W8 with a timeout of 5 s and a
 settle of 1 s (not 30 s and 60 s: they bound how long a doubtful act waits). One client and one worker in the process.
 W2 is a declared machine of ten steps, W4 a ``run.map`` over child records, W5 a workflow with a cap. The steps of W8
 act through an effect whose probe looks into the journal, so that an act that happened is found and not repeated.
@@ -36,7 +36,7 @@ import quire
 from quire import Act, Client, NotDone, Record, Run, Status, Workflow, effect
 
 #: The steps do nothing, so a worker takes many at a time; its default of 100 is made for steps that wait for a model.
-AT_ONCE = 1000
+AT_ONCE = 2000
 OPEN = [status for status in Status if status not in (Status.DONE, Status.ERROR, Status.CANCELLED)]
 #: W6: so many finished records are copied, in statements of so many copies; and this is the id of a copy.
 ORIGINALS = 500
@@ -48,6 +48,22 @@ ANY_OPEN = """
         SELECT 1 FROM quire.records WHERE queue IS NOT NULL UNION ALL
         SELECT 1 FROM quire.records WHERE status = 'RUNNING' LIMIT 1
     ) AS open
+"""
+#: W6: leaves of the log, with the lines of those records only; and the number after those of all their copies.
+ROOM = 1024
+LEAF = ("n", "version", "at", "kind", "body", "run_id", "change_id", "hash", "before")
+ORIGINAL_LEAVES = f"""
+    CREATE TABLE bench_leaves AS SELECT seq, array_agg(line.record_id ORDER BY place) AS record_id, {
+    ", ".join(
+        f"CASE WHEN cardinality({name}) = 1 THEN {name} ELSE array_agg({name}[place] ORDER BY place) END AS {name}"
+        for name in LEAF
+    )
+} FROM quire.leaves AS leaf CROSS JOIN LATERAL unnest(leaf.record_id) WITH ORDINALITY AS line (record_id, place)
+    WHERE line.record_id IN (SELECT record_id FROM bench_originals) GROUP BY seq
+"""
+DRAW_AFTER = f"""
+    SELECT setval('quire.events_seq_seq', greatest(last_value, {{copies}} * (max(seq) + {ROOM})))
+    FROM quire.events_seq_seq, bench_leaves GROUP BY last_value
 """
 bodies = Tally()
 journal: Journal | None = None
@@ -339,14 +355,30 @@ class QuireAdapter(Profiled, Adapter):
         originals = "record_id IN (SELECT record_id FROM bench_originals)"
         if first == 1:
             postgres.execute(
-                self.url, f"CREATE TABLE bench_originals AS SELECT record_id FROM quire.records LIMIT {ORIGINALS}"
+                self.url,
+                f"CREATE TABLE bench_originals AS SELECT record_id FROM quire.records LIMIT {ORIGINALS}",
+                ORIGINAL_LEAVES,
             )
+        # The numbers of copied leaves lie apart from each other, and from those that are drawn.
+        apart = f"(copy.i * (SELECT max(seq) + {ROOM} FROM bench_leaves))"
+        postgres.execute(self.url, DRAW_AFTER.format(copies=last + 2))
+        new = {
+            "quire.records": {"record_id": COPIED, "log_at": f"log_at + {apart}"},
+            "quire.events": {"record_id": COPIED},
+            "quire.leaves": {
+                "seq": f"seq + {apart}",
+                "record_id": "ARRAY(SELECT id || '~' || copy.i FROM unnest(record_id) AS id)",
+                "before": f"ARRAY(SELECT leaf + {apart} FROM unnest(before) AS leaf)",
+            },
+        }
         # In parts: one statement over a million rows would spill its sort to disk.
         for begin in range(first, last + 1, COPIES):
             part = begin, min(begin + COPIES - 1, last)
-            for table, left_out in (("quire.records", ()), ("quire.events", ("seq",))):
-                names = [name for name in postgres.columns(self.url, table) if name not in ("record_id", *left_out)]
-                postgres.execute(self.url, clone_rows(table, {"record_id": COPIED}, names, originals, *part))
+            for table, changed in new.items():
+                left_out = {*changed, "seq"}
+                names = [name for name in postgres.columns(self.url, table) if name not in left_out]
+                which, source = (originals, table) if table != "quire.leaves" else ("true", "bench_leaves")
+                postgres.execute(self.url, clone_rows(table, changed, names, which, *part, source=source))
         postgres.execute(self.url, "VACUUM ANALYZE", "CHECKPOINT")
 
     def _fill_sqlite(self, first: int, last: int) -> None:

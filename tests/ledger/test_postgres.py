@@ -25,8 +25,8 @@ from quire.ledger import (
     postgres,
     postgres_bell,
     postgres_claim,
+    postgres_leaves,
     postgres_link,
-    postgres_look,
     postgres_view,
     queries,
     rows,
@@ -1091,7 +1091,7 @@ async def test_to_look_for_newer_events_reads_none_of_the_older(postgres_url: st
         async with ledger._reads.wire() as wire:
             await wire.ask("SET plan_cache_mode = force_generic_plan")  # NULL would be found without a look
 
-            assert await read_as_a_whole(wire, postgres_look.NEWER) == set()
+            assert await read_as_a_whole(wire, postgres_leaves.NEWER) == set()
 
 
 @pytest.mark.parametrize("asked", [(Status.PENDING,), (Status.WAITING,), tuple(sorted(queries.OPEN))])
@@ -1141,11 +1141,21 @@ async def test_two_ledgers_share_a_database_in_schemas_of_their_own(new_url: str
 async def test_a_ledger_of_an_older_version_is_brought_up_to_date(new_url: str) -> None:
     async with opened(new_url, 1) as [ledger], raw(new_url) as connection:
         await start(ledger, "kept")
-        await connection.execute("ALTER TABLE records SET (fillfactor = 70)")
+        before = await ledger.events()
+        await connection.execute("ALTER TABLE records SET (fillfactor = 70), DROP COLUMN log_at")
+        await connection.execute("DROP TABLE leaves")
+        await connection.execute("ALTER SEQUENCE events_seq_seq INCREMENT BY 1")
         await connection.execute("UPDATE ledger SET schema_version = 1")
 
         async with opened(new_url, 1) as [newer]:
             assert (await the(newer, "kept")).status is Status.PENDING
+            names = [f"r{n:03}" for n in range(100)]
+            await start_all(newer, names)
+            await claimed(newer, limit=1000)
+
+            after = await newer.events(after=before[-1].seq, limit=10_000)
+            assert sorted(event.record_id for event in after) == sorted(["kept", *names, *names])
+            assert [event.kind for event in await newer.events(record_id="kept")] == ["started", "claimed"]
         found = await connection.execute("SELECT reloptions FROM pg_class WHERE oid = 'records'::regclass")
         row = await found.fetchone()
         assert row is not None and "fillfactor=50" in row[0]

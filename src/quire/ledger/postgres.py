@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, ValueRefused, WorkerClosed
+from quire.ledger import postgres_leaves as leaves
 from quire.ledger import rows
 from quire.ledger.base import Recovered, Row, Tidied
 from quire.ledger.postgres_claim import PostgresClaims
@@ -152,8 +153,12 @@ class PostgresLedger(PostgresClaims):
                 if type(verdict) is not Applied or verdict.again:
                     raise Wrong
                 verdicts.append(verdict)
-            Writer(wire, view, draft, self.traits.inline_bytes, guess=True).send()
-            self._heard((await wire.flush(commits=True, last=many))[stands].rows()[0][0])
+            writer = Writer(wire, view, draft, self.traits.inline_bytes, self._ends)
+            writer.send()
+            answers = await wire.flush(commits=True, last=many)
+            self._heard(answers[stands].rows()[0][0])
+            leaf = None if writer.leaf is None else answers[writer.leaf].rows()[0][1]
+            self._ends.moved(view.records, draft.records, leaf)
             self._remember(draft.records.values())
             if draft.woke:
                 self._bell.ring()
@@ -335,12 +340,30 @@ class PostgresLedger(PostgresClaims):
         return bool(await self._changed(sql, setting.name, setting.value, setting.version))
 
     async def forget(self, events: Sequence[Event]) -> int:
+        if not events:
+            return 0
         sql = (
             "DELETE FROM events USING unnest($1::bigint[], $2::text[]) AS gone (seq, hash) "
             "WHERE events.seq = gone.seq AND events.hash = gone.hash"
         )
         seqs, hashes = [event.seq for event in events], [event.hash for event in events]
-        return await self._changed(sql, array("bigint", seqs), array("text", hashes))
+        given = array("bigint", seqs), array("text", hashes)
+
+        async def body(wire: Wire) -> int:
+            wire.send("BEGIN")
+            gone = wire.send(sql, *given)
+            marked = wire.send(leaves.FORGET, *given)
+            answers = await wire.flush()
+            forgotten: int = answers[gone].count + sum(count for (count,) in answers[marked].rows())
+            empty = bool(answers[marked].rows())
+            while empty:
+                place = wire.send(leaves.EMPTY, min(seqs), max(seqs))
+                empty = bool((await wire.flush())[place].count)
+            wire.send("COMMIT")
+            await wire.flush()
+            return forgotten
+
+        return await self._transacted(self._claims, body)
 
     async def tidy(self, before: float) -> Tidied:
         blobs = f"FROM blobs WHERE {rows.unnamed_blobs()}"

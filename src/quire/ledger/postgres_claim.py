@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerUnavailable, Moved
+from quire.ledger import postgres_leaves as leaves
 from quire.ledger import rows
 from quire.ledger.blobs import resolved
 from quire.ledger.postgres_decide import PostgresDecides
 from quire.ledger.postgres_heads import Heads
+from quire.ledger.postgres_leaves import CLAIMED
 from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, STANDING, Reading, View, Want
 from quire.ledger.postgres_wire import Answer, Lost, Wire, array
 from quire.ledger.rules import Draft
@@ -89,21 +91,19 @@ _TAKE = f"""
         SELECT *, encode(sha256(convert_to(
             concat_ws(chr(10), log_hash, record_id, n, v, written, 'claimed', body), 'UTF8')), 'hex') AS hash
         FROM (
-            SELECT lies, records.record_id, log_hash, log_seq + 1 AS n, version + 1 AS v, now, written,
+            SELECT lies, records.record_id, log_at, log_hash, log_seq + 1 AS n, version + 1 AS v, now, written,
                 now + timeout AS until, $3 || number AS run, before || $3 || number || after AS body
             FROM moment CROSS JOIN (SELECT *, $13::bigint + row_number() OVER () - 1 AS number FROM due) AS due
             JOIN records ON records.ctid = lies
         ) AS found
     ),
-    told AS (
-        INSERT INTO events (record_id, n, version, at, kind, body, run_id, change_id, hash)
-        SELECT record_id, n, v, now, 'claimed', body, run, $4, hash FROM taken
-    )
+    {CLAIMED}
     UPDATE records SET
         status = 'RUNNING', worker = $2, run_id = run, run_until = until, question = NULL, version = v,
-        updated_at = now, queue = NULL, rank = NULL, log_seq = n, log_hash = hash
+        updated_at = now, queue = NULL, rank = NULL, log_seq = n, log_hash = hash,
+        log_at = coalesce((SELECT seq FROM leaf), records.log_at)
     FROM taken WHERE records.ctid = lies
-    RETURNING {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}
+    RETURNING {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}, records.log_at
 """
 #: May anything be claimed, also of steps with a limit, how urgent is the first of each step that is due, and if none
 #: is: when will one be? And why was the worker that asks closed (NULL: it is not known), and is the ledger sealed?
@@ -229,13 +229,18 @@ class PostgresClaims(PostgresDecides):
             peek = wire.send(_PEEK, *self._peeking(claim, heads))
             standing = wire.send(STANDING) if self._known is None else None  # so the first commit needs no look
             taken: list[Record] = []
+            ends: list[int | None] = []
 
             def read(answer: Answer) -> None:
-                taken.extend(map(rows.record_of, answer.rows()))
+                for row in answer.rows():
+                    values = list(row)
+                    ends.append(values.pop())
+                    taken.append(rows.record_from(values))
 
             answers = await wire.flush(commits=True, early=(place, read), last=True)
             if standing is not None:
                 self._stands(View(), answers[standing])
+            self._ends.put(taken, ends)
             return taken, self._looked(answers[peek].rows()[0])
 
         taken, look = await self._transacted(self._claims, body)
@@ -256,7 +261,16 @@ class PostgresClaims(PostgresDecides):
         begin = _from(heads, sent.plain)
         runs = runs_of(claim.claim_id)
         return wire.send(
-            _TAKE, self._told, claim.worker, runs, claim.claim_id, *sent.taken, begin, claim.limit, claim.before
+            _TAKE,
+            self._told,
+            claim.worker,
+            runs,
+            claim.claim_id,
+            *sent.taken,
+            begin,
+            claim.limit,
+            claim.before,
+            leaves.FEW,
         )
 
     # -- by the rules ------------------------------------------------------------------------------------------

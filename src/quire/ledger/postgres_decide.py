@@ -20,7 +20,8 @@ from quire.errors import LedgerError
 from quire.ledger.base import Traits
 from quire.ledger.postgres_guess import Known
 from quire.ledger.postgres_lane import Lane
-from quire.ledger.postgres_look import PostgresLooks
+from quire.ledger.postgres_leaves import Ends
+from quire.ledger.postgres_look import WORD, PostgresLooks
 from quire.ledger.postgres_view import STANDING, Missing, Reading, View, Want, still_wanted
 from quire.ledger.postgres_wire import Answer, Wire, array
 from quire.ledger.postgres_write import Writer
@@ -34,8 +35,8 @@ T = TypeVar("T")
 MOST_IMAGES = 20_000
 
 #: The control lock; word to event readers: this transaction's events come after what is numbered now; locks by name.
-_LOCKED = """
-    SELECT pg_advisory_xact_lock_shared($1::bigint), pg_advisory_xact_lock_shared($2::bigint | last_value),
+_LOCKED = f"""
+    SELECT pg_advisory_xact_lock_shared($1::bigint), pg_advisory_xact_lock_shared($2::bigint | (last_value & {WORD})),
         pg_advisory_xact_lock(name)
     FROM events_seq_seq LEFT JOIN unnest($3::bigint[]) AS name ON true
 """
@@ -55,6 +56,7 @@ class PostgresDecides(PostgresLooks):
         #: For tests: awaited between the locks of a verb and its decision, with the verb's name.
         self.barrier: Callable[[str], Awaitable[None]] | None = None
         self._images: dict[str, Record] = {}
+        self._ends = Ends()
         self._known: Known | None = None
         self._offset = 0.0
 

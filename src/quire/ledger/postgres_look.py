@@ -10,6 +10,7 @@ from quire.ledger import rows
 from quire.ledger.base import Row
 from quire.ledger.blobs import resolved
 from quire.ledger.postgres_asking import Asking
+from quire.ledger.postgres_leaves import LINES, NEWER, ROOM, log_of
 from quire.ledger.postgres_link import PostgresLink
 from quire.ledger.postgres_view import CLOCK, READ_BLOBS, READ_RECORDS, RECEIPT, Reading, View
 from quire.ledger.postgres_wire import Param, Wire, array
@@ -21,22 +22,25 @@ from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.model.side import Control, Fanin, Setting, Signal, Worker
 
-#: Is there anything after this one? In order: the planner, who takes a third of them for newer, would otherwise read
-#: the table from its beginning.
-NEWER = "SELECT 1 FROM events WHERE seq > $1 ORDER BY seq LIMIT 1"
-#: The lowest number after which a transaction that is still open may put events (see ``events``). One look at the
-#: locks: the server tells of all advisory locks as they are at one moment.
-_HORIZON = """
-    SELECT min(word) FROM (
-        SELECT min(key & 1099511627775) FILTER (WHERE key & ~1099511627775::bigint = $1::bigint) AS word
+#: The part of a number of the log that fits into the name of a lock.
+WORD = (1 << 40) - 1
+#: The numbers after which transactions that are still open may put events (see ``events``). One look at the locks: the
+#: server tells of all advisory locks as they are at one moment.
+_HORIZON = f"""
+    SELECT DISTINCT word FROM (
+        SELECT min(key & {WORD}) FILTER (WHERE key & ~{WORD}::bigint = $1::bigint) AS word
         FROM (
             SELECT pid, classid::bigint << 32 | objid::bigint AS key FROM pg_locks
             WHERE locktype = 'advisory' AND objsubid = 1 AND granted
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
         ) AS held
         GROUP BY pid HAVING bool_or(key = $2::bigint)
-    ) AS open
+    ) AS open WHERE word IS NOT NULL
 """
+
+
+_ONE_LOG = log_of("SELECT $1::text AS record_id")
+_MANY_LOGS = log_of("SELECT unnest($1::text[]) AS record_id")
 
 
 class PostgresLooks(PostgresLink):
@@ -117,9 +121,8 @@ class PostgresLooks(PostgresLink):
         the control lock, which is taken before it: without that, what it tells of has ended.
         """
 
-        select = f"SELECT {rows.columns(Event)} FROM events"
         if record_id:
-            sql = f"{select} WHERE record_id = $1 AND seq > $2 ORDER BY n LIMIT $3"
+            sql = f"{_ONE_LOG} SELECT * FROM log WHERE seq > $2 ORDER BY n LIMIT $3"
             return (await self._all(Event, sql, record_id, after, limit))[1]
 
         async def body(wire: Wire) -> list[Event]:
@@ -128,16 +131,15 @@ class PostgresLooks(PostgresLink):
                 return []
             wire.send("SELECT last_value FROM events_seq_seq")
             wire.send(_HORIZON, self._events_key, self._control_key)
-            drawn, fixed = (answer.rows()[0][0] for answer in await wire.flush())
-            horizon = drawn if fixed is None else min(drawn, fixed)
-            sql = f"{select} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3"
-            return await reading.all(Event, Event._make, sql, after, horizon, limit)
+            last, words = (answer.rows() for answer in await wire.flush())
+            horizon = _horizon(last[0][0], [word for (word,) in words])
+            return await reading.all(Event, Event._make, LINES, after, horizon, limit)
 
         return await self._transacted(self._reads, body)
 
     async def logs(self, record_ids: Sequence[str]) -> dict[str, list[Event]]:
         async def body(wire: Wire) -> dict[str, list[Event]]:
-            sql = f"SELECT {rows.columns(Event)} FROM events WHERE record_id = ANY($1) ORDER BY record_id, n"
+            sql = f"{_MANY_LOGS} SELECT * FROM log ORDER BY record_id, n"
             found: dict[str, list[Event]] = {record_id: [] for record_id in record_ids}
             for event in await Reading(View(), wire).all(Event, Event._make, sql, array("text", record_ids)):
                 found[event.record_id].append(event)
@@ -199,10 +201,21 @@ class PostgresLooks(PostgresLink):
         where = f"WHERE ({named}) > ({marks})" if after else ""
         sql = f"SELECT {rows.columns(type_)} FROM {table} {where} ORDER BY {named} LIMIT $1"
 
+        params: tuple[Param, ...] = (limit, *after)
+        if type_ is Event:
+            sql, params = LINES, (after[0] if after else 0, (1 << 63) - 1, limit)
+
         def make(values: Sequence[Any]) -> Row:
             row: Row = rows.row_of(type_, values)
             return row
 
-        return await self._transacted(
-            self._reads, lambda wire: Reading(View(), wire).all(type_, make, sql, limit, *after)
-        )
+        return await self._transacted(self._reads, lambda wire: Reading(View(), wire).all(type_, make, sql, *params))
+
+
+def _horizon(drawn: int, words: Iterable[int]) -> int:
+    """The last number that no open transaction may still fill, given the last one drawn and what the locks tell.
+
+    The name of a lock holds the lower part of a number only. What was drawn after the look at ``drawn`` does not count.
+    """
+    behind = [(drawn - word) & WORD for word in words]
+    return drawn - max([back for back in behind if back <= WORD >> 1], default=0) + ROOM - 1

@@ -13,6 +13,7 @@ from typing import Any
 
 from quire.ledger import rows
 from quire.ledger.blobs import is_reference, resolved
+from quire.ledger.postgres_leaves import log_of
 from quire.ledger.postgres_wire import Answer, Param, Wire, array
 from quire.model.change import Change, Slot
 from quire.model.receipt import Kind, Receipt
@@ -64,14 +65,17 @@ _READ_BUCKETS = f"SELECT {rows.columns(Bucket)} FROM buckets WHERE name = ANY($1
 _READ_RUNNING = """
     SELECT workflow, step, count(*) FROM records WHERE status = 'RUNNING' AND workflow = ANY($1::text[]) GROUP BY 1, 2
 """
-_READ_CHANGES = """
-    SELECT DISTINCT ON (events.record_id, events.version) events.record_id, events.version, change_id
-    FROM unnest($1::text[], $2::bigint[]) AS asked (record_id, version) JOIN events USING (record_id, version)
-    ORDER BY events.record_id, events.version, n
+_SINCE = "SELECT min(since) FROM unnest($1::text[], $2::bigint[]) AS of (id, since) WHERE id = chain.record_id"
+_READ_CHANGES = f"""
+    {log_of("SELECT DISTINCT unnest($1::text[]) AS record_id", since=_SINCE)}
+    SELECT DISTINCT ON (record_id, version) record_id, version, change_id
+    FROM unnest($1::text[], $2::bigint[]) AS named (record_id, version) JOIN log USING (record_id, version)
+    ORDER BY record_id, version, n
 """
-_READ_TOLD = """
-    SELECT DISTINCT events.record_id, events.change_id
-    FROM unnest($1::text[], $2::text[]) AS asked (record_id, change_id) JOIN events USING (record_id, change_id)
+_READ_TOLD = f"""
+    {log_of("SELECT DISTINCT unnest($1::text[]) AS record_id")}
+    SELECT DISTINCT record_id, change_id
+    FROM unnest($1::text[], $2::text[]) AS named (record_id, change_id) JOIN log USING (record_id, change_id)
 """
 READ_BLOBS = "SELECT hash, text FROM blobs WHERE hash = ANY($1::text[])"
 

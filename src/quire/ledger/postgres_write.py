@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from quire.ledger import postgres_leaves as leaves
 from quire.ledger import rows
 from quire.ledger.blobs import spilled
 from quire.ledger.postgres_guess import TELLS, TOLD, UNCHANGED, WAS, guarded
+from quire.ledger.postgres_leaves import Ends
 from quire.ledger.postgres_view import View
 from quire.ledger.postgres_wire import Wire, array, single
 from quire.ledger.rules import Draft
@@ -19,6 +21,9 @@ from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 
 #: Of one statement so many kinds are made, by the columns in which rows are alike; others take all columns apart.
 MOST_SHAPES = 20
+
+#: The columns of a statement as SQL, each an array.
+Given = Mapping[str, str]
 
 _SQL_TYPES = {"int": "bigint", "float": "float8", "bool": "boolean"}
 
@@ -42,32 +47,42 @@ class _Statement:
     has the same value in all rows goes as that value: in a batch most have. One row goes by its values.
     """
 
-    def __init__(self, types: Mapping[str, str], text: Callable[[str, str], str]) -> None:
+    def __init__(
+        self, types: Mapping[str, str], text: Callable[[str, str, Given], str], apart: Container[str] = ()
+    ) -> None:
         self._types = types
-        #: Makes the statement, given the table and how many rows it has, as SQL.
+        #: Makes the statement, given the table, how many rows it has, and its columns as arrays, all of it as SQL.
         self._text = text
-        self.one = text(f"(VALUES ({self._places()})) AS new ({_names(types)})", "1")
+        #: Columns that are no part of the table: they are used as arrays only.
+        self._apart = apart
+        self.one = self._made((True,) * len(types), "1")
         self._many: dict[tuple[bool, ...], str] = {}
-
-    def _places(self) -> str:
-        return ", ".join(f"${place}::{sql}" for place, sql in enumerate(self._types.values(), 1))
 
     def many(self, alike: tuple[bool, ...]) -> str | None:
         """The statement for rows that are alike in these columns; None if there are too many of its kind already."""
         made = self._many.get(alike)
         if made is None and (len(self._many) < MOST_SHAPES or not any(alike)):
-            made = self._many[alike] = self._text(self._table(alike), "cardinality($1::text[])")
+            made = self._many[alike] = self._made(alike, "cardinality($1::text[])")
         return made
 
-    def _table(self, alike: tuple[bool, ...]) -> str:
+    def _made(self, alike: tuple[bool, ...], count: str) -> str:
         columns = zip(self._types.items(), alike, strict=True)
         places = [(place, name, sql, same) for place, ((name, sql), same) in enumerate(columns, 1)]
+        given = {name: f"ARRAY[${place}::{sql}]" if same else f"${place}::{sql}[]" for place, name, sql, same in places}
+        table = self._table([column for column in places if column[1] not in self._apart])
+        return self._text(table, count, given)
+
+    @staticmethod
+    def _table(places: Sequence[tuple[int, str, str, bool]]) -> str:
         arrays = ", ".join(f"${place}::{sql}[]" for place, _, sql, same in places if not same)
         single = _names([name for _, name, _, same in places if not same])
-        if not any(alike):
+        if not any(same for *_, same in places):
             return f"unnest({arrays}) AS new ({single})"
         values = ", ".join(f"${place}::{sql}" if same else rows.quoted(name) for place, name, sql, same in places)
-        return f"(SELECT {values} FROM unnest({arrays}) AS each ({single})) AS new ({_names(self._types)})"
+        names = _names([name for _, name, _, _ in places])
+        if not arrays:
+            return f"(VALUES ({values})) AS new ({names})"
+        return f"(SELECT {values} FROM unnest({arrays}) AS each ({single})) AS new ({names})"
 
 
 def _names(names: Iterable[str]) -> str:
@@ -75,7 +90,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _insert(table: str, types: dict[str, str], conflict: str = "") -> _Statement:
-    return _Statement(types, lambda new, _: f"INSERT INTO {table} ({_names(types)}) SELECT * FROM {new} {conflict}")
+    return _Statement(types, lambda new, *_: f"INSERT INTO {table} ({_names(types)}) SELECT * FROM {new} {conflict}")
 
 
 def _upsert(type_: Any, types: dict[str, str]) -> _Statement:
@@ -93,6 +108,35 @@ _EVENT = {name: sql for name, sql in _types(Event).items() if name != "seq"}
 _ADD_EVENTS = _insert("events", _EVENT)
 _ADD_BLOBS = _insert("blobs", {"hash": "text", "text": "text"}, "ON CONFLICT DO NOTHING")
 
+#: What of a leaf its records do not say themselves; the names are parted from those of the records.
+LEAF = {
+    "told_at": "float8",
+    "told_kind": "text",
+    "told_body": "text",
+    "told_run": "text",
+    "told_change": "text",
+    "told_before": "bigint",
+}
+
+
+def _leaf(given: Given) -> str:
+    """A table ``leaf`` of the leaf's number."""
+    named = ["record_id", "log_seq", "version", "told_at", "told_kind", "told_body", "told_run", "told_change"]
+    arrays = ", ".join(given[name] for name in [*named, "log_hash", "told_before"])
+    return f"leaf AS (INSERT INTO leaves ({', '.join(leaves.COLUMNS)}, before) VALUES ({arrays}) RETURNING seq)"
+
+
+def _leaf_of(told: Sequence[Event], ends: Sequence[int | None]) -> list[tuple[str, Sequence[Any]]]:
+    columns: list[Sequence[Any]] = [
+        [event.at for event in told],
+        [event.kind for event in told],
+        [event.body for event in told],
+        [event.run_id for event in told],
+        [event.change_id for event in told],
+        ends,
+    ]
+    return list(zip(LEAF.values(), columns, strict=True))
+
 
 #: By the columns that are given. A new record has NULL in every third, and what is not sent need not be read.
 _ADD_RECORDS: dict[tuple[str, ...], _Statement] = {}
@@ -109,16 +153,47 @@ def _filled(columns: Mapping[str, Sequence[Any]], count: int) -> tuple[str, ...]
 
 
 @cache
-def _update(names: tuple[str, ...], guess: bool, tells: bool) -> _Statement:
-    types = {"record_id": "text"} | {name: _STORED[name] for name in names} | (WAS if guess else {})
-    types |= TOLD if tells else {}
-    sets = ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
+def _add_with_leaf(names: tuple[str, ...]) -> _Statement:
+    """New records, and their lines as a leaf."""
+    types = {name: _STORED[name] for name in names}
 
-    def text(new: str, count: str) -> str:
-        update = f"UPDATE records SET {sets} FROM {new} WHERE records.record_id = new.record_id"
+    def text(new: str, _: str, given: Given) -> str:
+        table = f"INSERT INTO records ({_names(types)}, log_at) SELECT *, (SELECT seq FROM leaf) FROM {new}"
+        return f"WITH {_leaf(given)} {table}"
+
+    return _Statement(types | LEAF, text, LEAF)
+
+
+@cache
+def _update(names: tuple[str, ...], guess: bool, tells: bool) -> _Statement:
+    types = _updated(names) | (WAS if guess else {}) | (TOLD if tells else {})
+
+    def text(new: str, count: str, _: Given) -> str:
+        update = f"UPDATE records SET {_sets(names)} FROM {new} WHERE records.record_id = new.record_id"
         return guarded(f"{update} AND {UNCHANGED}", count, TELLS if tells else "") if guess else update
 
     return _Statement(types, text)
+
+
+@cache
+def _update_and_leaf(names: tuple[str, ...]) -> _Statement:
+    """A guess whose lines are a leaf; answers the leaf's number."""
+
+    def text(new: str, count: str, given: Given) -> str:
+        sets = f"{_sets(names)}, log_at = (SELECT seq FROM leaf)"
+        update = f"UPDATE records SET {sets} FROM {new} WHERE records.record_id = new.record_id AND {UNCHANGED}"
+        checks = f"SELECT 1 / (count(*) = {count})::int, (SELECT seq FROM leaf) FROM moved"
+        return f"WITH {_leaf(given)}, moved AS ({update} RETURNING 1) {checks}"
+
+    return _Statement(_updated(names) | WAS | LEAF, text, LEAF)
+
+
+def _updated(names: tuple[str, ...]) -> dict[str, str]:
+    return {"record_id": "text"} | {name: _STORED[name] for name in names}
+
+
+def _sets(names: tuple[str, ...]) -> str:
+    return ", ".join(f"{rows.quoted(name)} = new.{rows.quoted(name)}" for name in names)
 
 
 def _queued(records: Sequence[Record]) -> dict[str, Sequence[Any]]:
@@ -161,11 +236,10 @@ class _Rows:
             columns[name] = self._shortened(columns[name], None)
         return columns
 
-    def _send(self, statement: _Statement, columns: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    def _send(self, statement: _Statement, columns: Sequence[tuple[str, Sequence[Any]]]) -> int:
         count = len(columns[0][1])
         if count == 1:
-            self.wire.send(statement.one, *[single(sql_type, values[0]) for sql_type, values in columns])
-            return
+            return self.wire.send(statement.one, *[single(sql_type, values[0]) for sql_type, values in columns])
         # The first column is the key, or part of it: by it the rows are counted.
         alike = (False, *[values.count(values[0]) == count for _, values in columns[1:]])
         sql = statement.many(alike)
@@ -177,7 +251,7 @@ class _Rows:
             single(sql_type, values[0]) if same else array(sql_type, values)
             for same, (sql_type, values) in zip(alike, columns, strict=True)
         ]
-        self.wire.send(sql, *given)
+        return self.wire.send(sql, *given)
 
     def _shortened(self, column: Sequence[str | None], before: Sequence[str | None] | None) -> Sequence[str | None]:
         """The column with its long values put aside as blobs; what the row had before is in the ledger already."""
@@ -217,13 +291,16 @@ class Restorer(_Rows):
 
 
 class Writer(_Rows):
-    """Sends what a draft decided; with ``guess`` over rows that were not locked."""
+    """Sends what a draft decided; with ``ends`` as a guess, over rows that were not locked."""
 
-    def __init__(self, wire: Wire, view: View, draft: Draft, limit: int, *, guess: bool = False) -> None:
+    def __init__(self, wire: Wire, view: View, draft: Draft, limit: int, ends: Ends | None = None) -> None:
         super().__init__(wire, limit)
         self.view = view
         self.draft = draft
-        self.guess = guess
+        self.guess = ends is not None
+        self.ends = ends
+        #: The place of the answer that tells the number of the leaf which was written.
+        self.leaf: int | None = None
 
     def send(self) -> None:
         """Rows go in the order of their keys, lest two transactions wait for each other."""
@@ -235,11 +312,18 @@ class Writer(_Rows):
             else:
                 pairs.append((known[record_id] or after, after))
         events = self._update(pairs, draft.events) if pairs else draft.events
-        self._add(_ADD_EVENTS, Event, _EVENT, events)
+        told = self._told([row.record_id for row in new], events) if new and not pairs else None
+        is_leaf = told is not None and self._is_leaf(told)
+        if not is_leaf:
+            self._add(_ADD_EVENTS, Event, _EVENT, events)
         if new:
             columns = self._columns(Record, new) | _queued(new)
             names = _filled(columns, len(new))
-            self._send(_ADD_RECORDS[names], [(_STORED[name], columns[name]) for name in names])
+            given = [(_STORED[name], columns[name]) for name in names]
+            if told is not None and is_leaf:
+                self._send(_add_with_leaf(names), given + _leaf_of(told, [None] * len(told)))
+            else:
+                self._send(_ADD_RECORDS[names], given)
         receipts = self.view.receipts
         self._add_or_put(Receipt, draft.receipts, {key for key, row in receipts.items() if row is None})
         signals = self.view.known_signals
@@ -277,21 +361,34 @@ class Writer(_Rows):
             columns.append((_STORED[name], column))
         if self.guess:
             columns += zip(WAS.values(), (before["version"], before["log_hash"], before["facts"]), strict=True)
-        tells = self.guess and len(events) == len(pairs) and not self.draft.has_new
-        if tells:
-            lines = {event.record_id: event for event in events}
-            tells = len(lines) == len(pairs)
-        if tells:
-            told = [lines[record_id] for record_id in after["record_id"]]
-            columns += [
-                ("float8", [event.at for event in told]),
-                ("text", [event.kind for event in told]),
-                ("text", self._shortened([event.body for event in told], None)),
-                ("text", [event.change_id for event in told]),
-            ]
-            events = []
-        self._send(_update(tuple(names), self.guess, tells), columns)
-        return events
+        told = self._told(after["record_id"], events) if not self.draft.has_new else None
+        if told is None:
+            self._send(_update(tuple(names), self.guess, False), columns)
+            return events
+        ends = self.ends.before([row for row, _ in pairs]) if self.ends is not None and self._is_leaf(told) else None
+        if ends is not None:
+            self.leaf = self._send(_update_and_leaf(tuple(names)), columns + _leaf_of(told, ends))
+            return []
+        columns += [
+            ("float8", [event.at for event in told]),
+            ("text", [event.kind for event in told]),
+            ("text", self._shortened([event.body for event in told], None)),
+            ("text", [event.change_id for event in told]),
+        ]
+        self._send(_update(tuple(names), self.guess, True), columns)
+        return []
+
+    def _told(self, record_ids: Sequence[str], events: list[Event]) -> list[Event] | None:
+        """The lines, if this is a guess and each of these records has one, in their order."""
+        if not self.guess or len(events) != len(record_ids):
+            return None
+        lines = {event.record_id: event for event in events}
+        return [lines[record_id] for record_id in record_ids] if len(lines) == len(events) else None
+
+    def _is_leaf(self, told: list[Event]) -> bool:
+        """So many, and none of them long."""
+        many = leaves.FEW <= len(told) <= leaves.ROOM
+        return many and max([len(event.body) for event in told]) <= self.limit
 
     def _add_or_put(self, type_: Any, changed: dict[str, Any], new: set[str]) -> None:
         """Rows that were not there are inserted and nothing else, so that one made elsewhere meanwhile is not lost."""

@@ -71,7 +71,11 @@ def quoted(name: str) -> str:
 
 
 def record_of(row: Sequence[Any]) -> Record:
-    values = list(row)
+    return record_from(list(row))
+
+
+def record_from(values: list[Any]) -> Record:
+    """The same of a list, which it may change."""
     values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
     values[_COUNTED_AT] = bool(values[_COUNTED_AT])
     return tuple.__new__(Record, values)

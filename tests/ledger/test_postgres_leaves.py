@@ -20,7 +20,7 @@ from quire.model.change import Applied, Change, Query
 from quire.model.event import Event, first_break
 from quire.model.record import Record, Status
 from quire.testing import LedgerConformance, ToldClock
-from quire.testing.conformance import applied, beat, claim, new_settle, slot, start, start_all
+from quire.testing.conformance import applied, beat, claim, new_settle, new_start, slot, start, start_all
 from quire.testing.conformance.suite import Together
 from quire.testing.postgres import PostgresServer
 from tests.ledger import test_postgres
@@ -226,6 +226,34 @@ async def test_long_lines_and_few_lines_are_rows(postgres_url: str) -> None:
         assert len(await ledger.find(Query(status=(Status.DONE,), limit=1000))) == len(NAMES)
 
 
+async def test_records_that_begin_where_they_are_started_keep_all_of_their_logs(postgres_url: str) -> None:
+    clock = ToldClock()
+    for lines in (None, ()):  # with and without a line of their own for the start
+        async with opened(postgres_url, 1, clock) as [ledger]:
+            starts = [new_start(f"{name}{lines}", clock.now())._replace(worker="w1", keep=slot()) for name in NAMES]
+            if lines is not None:
+                starts = [change._replace(lines=lines) for change in starts]
+            begun = [applied(verdict) for verdict in await ledger.commit(starts)]
+            assert {row.status for row in begun} == {Status.RUNNING}
+            await ledger.commit([new_settle(row, Done("1", "{}"), clock.now()) for row in begun])
+
+            for log in (await ledger.logs([row.record_id for row in begun])).values():
+                assert [line.kind for line in log] == (["started"] if lines is None else []) + ["claimed", "done"]
+                assert first_break(log) is None
+
+
+async def test_pages_of_one_log_have_every_line_once(postgres_url: str) -> None:
+    clock = ToldClock()
+    async with opened(postgres_url, 1, clock) as [ledger]:
+        await worked(ledger, clock)
+        lines = await ledger.events(record_id=NAMES[3])
+
+        for n, line in enumerate(lines, 1):
+            assert await ledger.events(record_id=NAMES[3], after=line.seq) == lines[n:]
+            assert await ledger.events(record_id=NAMES[3], after=line.seq, limit=1) == lines[n : n + 1]
+        assert await ledger.logs([NAMES[3]] * 2) == {NAMES[3]: lines}
+
+
 async def test_a_log_goes_from_leaves_to_rows_and_back(postgres_url: str) -> None:
     clock = ToldClock()
     async with opened(postgres_url, 1, clock) as [ledger]:
@@ -283,6 +311,22 @@ async def test_a_leaf_that_leads_to_others_stays_until_they_are_gone(postgres_ur
 
     async with opened(postgres_url, 1, clock) as [ledger]:
         assert await whole_log(ledger) == []
+
+
+async def test_lines_that_are_forgotten_leave_no_text_behind(postgres_url: str) -> None:
+    clock = ToldClock()
+    async with opened(postgres_url, 1, clock) as [ledger]:
+        await worked(ledger, clock)
+        lines = await whole_log(ledger)
+        kept = [line for line in lines if line.record_id == NAMES[0]]
+
+        await ledger.forget([line for line in lines if line.record_id != NAMES[0]])
+
+        assert await whole_log(ledger) == kept
+        async with raw(postgres_url) as connection:
+            found = await (await connection.execute("SELECT body FROM leaves ORDER BY seq")).fetchall()
+        for line, (bodies,) in zip(kept, found, strict=True):
+            assert [body for body in bodies if body] == [line.body]
 
 
 async def test_an_archive_that_goes_forward_leaves_nothing_behind(postgres_url: str) -> None:

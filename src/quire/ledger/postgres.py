@@ -157,7 +157,7 @@ class PostgresLedger(PostgresClaims):
             writer.send()
             answers = await wire.flush(commits=True, last=many)
             self._heard(answers[stands].rows()[0][0])
-            leaf = None if writer.leaf is None else answers[writer.leaf].rows()[0][1]
+            leaf = None if writer.leaf is None else answers[writer.leaf].rows()[0][0]
             self._ends.moved(view.records, draft.records, leaf)
             self._remember(draft.records.values())
             if draft.woke:

@@ -32,9 +32,9 @@ COLUMNS = Event._fields[1:]
 _LISTED = ", ".join(COLUMNS)
 
 
-def _of_place(column: str, place: str) -> str:
-    """SQL: the value of a line, by its place in the leaf."""
-    return f"leaf.{column}[CASE WHEN cardinality(leaf.{column}) = 1 THEN 1 ELSE {place} END]"
+def of_place(column: str) -> str:
+    """SQL: the value of a line, by its ``place`` in a ``leaf``."""
+    return f"leaf.{column}[CASE WHEN cardinality(leaf.{column}) = 1 THEN 1 ELSE place END]"
 
 
 def _unfolded(leaf: str) -> str:
@@ -84,12 +84,24 @@ NEWER = f"""
 """
 
 
-def log_of(asked: str, *, since: str = "") -> str:
+def log_of(asked: str, *, many: bool = False, while_: str = "true") -> str:
     """SQL: a table ``log`` of all lines of the records that ``asked`` names, a query for a column ``record_id``.
 
-    ``since``: an expression over ``chain.record_id``; lines before this version need not be there.
+    ``many``: of many records, which share leaves: a leaf is then unfolded as a whole. Otherwise each line is looked up.
+    ``while_``: goes back from ``leaf`` to ``older`` as long as this holds; lines before that need not be there.
     """
-    far = f" AND {_of_place('version', 'place')} >= ({since})" if since else ""
+    if many:
+        wanted = "SELECT leaf AS seq, array_agg(place) AS places FROM chain WHERE place IS NOT NULL GROUP BY leaf"
+        lines = f"""
+            SELECT {_LINE} FROM {_unfolded(f"SELECT * FROM ({wanted}) AS wanted JOIN leaves USING (seq)")}
+            WHERE line.hash IS NOT NULL AND line.place = ANY(places)
+        """
+    else:
+        lines = f"""
+            SELECT leaf.seq + place - 1, {", ".join(map(of_place, COLUMNS))}
+            FROM chain JOIN leaves AS leaf ON leaf.seq = chain.leaf
+            WHERE place IS NOT NULL AND leaf.hash[place] IS NOT NULL
+        """
     return f"""
         WITH RECURSIVE asked AS MATERIALIZED ({asked}),
         chain (record_id, leaf, place) AS (
@@ -98,20 +110,19 @@ def log_of(asked: str, *, since: str = "") -> str:
             UNION ALL
             SELECT chain.record_id, older.seq, array_position(older.record_id, chain.record_id)::bigint
             FROM chain JOIN leaves AS leaf ON leaf.seq = chain.leaf
-            JOIN leaves AS older ON older.seq = {_of_place("before", "place")}
-            WHERE place IS NOT NULL{far}
+            JOIN leaves AS older ON older.seq = {of_place("before")}
+            WHERE place IS NOT NULL AND {while_}
         ),
-        wanted AS (SELECT leaf AS seq, array_agg(place) AS places FROM chain WHERE place IS NOT NULL GROUP BY leaf),
         log AS (
             SELECT seq, {", ".join(f"events.{name}" for name in COLUMNS)} FROM asked JOIN events USING (record_id)
             UNION ALL
-            SELECT {_LINE} FROM {_unfolded("SELECT * FROM wanted JOIN leaves USING (seq)")}
-            WHERE line.hash IS NOT NULL AND line.place = ANY(places)
+            {lines}
         )
     """
 
 
-#: Lines of leaves, by number and hash, are marked as gone; answers the leaves.
+#: Lines of leaves, by number and hash, are marked as gone, without their texts; answers how many of each leaf. By their
+#: versions, and the leaves before, lines that are still there are found.
 FORGET = f"""
     WITH gone AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::text[]) AS gone (seq, hash)),
     found AS MATERIALIZED (
@@ -122,7 +133,10 @@ FORGET = f"""
     UPDATE leaves SET hash = ARRAY(
         SELECT CASE WHEN place = ANY(found.places) THEN NULL ELSE line.hash END
         FROM unnest(leaves.hash) WITH ORDINALITY AS line (hash, place) ORDER BY place
-    )
+    ), body = CASE WHEN cardinality(leaves.body) = 1 THEN leaves.body ELSE ARRAY(
+        SELECT CASE WHEN place = ANY(found.places) THEN '' ELSE line.body END
+        FROM unnest(leaves.body) WITH ORDINALITY AS line (body, place) ORDER BY place
+    ) END
     FROM found WHERE leaves.seq = found.seq RETURNING cardinality(found.places)
 """
 #: Leaves of which nothing is left go, but for those that lead to others: these may go when those are gone.

@@ -39,8 +39,8 @@ _HORIZON = f"""
 """
 
 
-_ONE_LOG = log_of("SELECT $1::text AS record_id")
-_MANY_LOGS = log_of("SELECT unnest($1::text[]) AS record_id")
+_ONE_LOG = log_of("SELECT $1::text AS record_id", while_=f"older.seq > $2::bigint - {ROOM}")
+_MANY_LOGS = log_of("SELECT DISTINCT unnest($1::text[]) AS record_id", many=True)
 
 
 class PostgresLooks(PostgresLink):

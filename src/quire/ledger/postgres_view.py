@@ -13,7 +13,7 @@ from typing import Any
 
 from quire.ledger import rows
 from quire.ledger.blobs import is_reference, resolved
-from quire.ledger.postgres_leaves import log_of
+from quire.ledger.postgres_leaves import log_of, of_place
 from quire.ledger.postgres_wire import Answer, Param, Wire, array
 from quire.model.change import Change, Slot
 from quire.model.receipt import Kind, Receipt
@@ -65,9 +65,9 @@ _READ_BUCKETS = f"SELECT {rows.columns(Bucket)} FROM buckets WHERE name = ANY($1
 _READ_RUNNING = """
     SELECT workflow, step, count(*) FROM records WHERE status = 'RUNNING' AND workflow = ANY($1::text[]) GROUP BY 1, 2
 """
-_SINCE = "SELECT min(since) FROM unnest($1::text[], $2::bigint[]) AS of (id, since) WHERE id = chain.record_id"
+_FIRST = "SELECT min(version) FROM unnest($1::text[], $2::bigint[]) AS of (id, version) WHERE id = chain.record_id"
 _READ_CHANGES = f"""
-    {log_of("SELECT DISTINCT unnest($1::text[]) AS record_id", since=_SINCE)}
+    {log_of("SELECT DISTINCT unnest($1::text[]) AS record_id", while_=f"{of_place('version')} >= ({_FIRST})")}
     SELECT DISTINCT ON (record_id, version) record_id, version, change_id
     FROM unnest($1::text[], $2::bigint[]) AS named (record_id, version) JOIN log USING (record_id, version)
     ORDER BY record_id, version, n

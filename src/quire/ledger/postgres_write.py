@@ -154,12 +154,12 @@ def _filled(columns: Mapping[str, Sequence[Any]], count: int) -> tuple[str, ...]
 
 @cache
 def _add_with_leaf(names: tuple[str, ...]) -> _Statement:
-    """New records, and their lines as a leaf."""
+    """New records, and their lines as a leaf; answers the leaf's number."""
     types = {name: _STORED[name] for name in names}
 
     def text(new: str, _: str, given: Given) -> str:
-        table = f"INSERT INTO records ({_names(types)}, log_at) SELECT *, (SELECT seq FROM leaf) FROM {new}"
-        return f"WITH {_leaf(given)} {table}"
+        adds = f"INSERT INTO records ({_names(types)}, log_at) SELECT *, (SELECT seq FROM leaf) FROM {new}"
+        return f"WITH {_leaf(given)}, added AS ({adds}) SELECT seq FROM leaf"
 
     return _Statement(types | LEAF, text, LEAF)
 
@@ -182,7 +182,7 @@ def _update_and_leaf(names: tuple[str, ...]) -> _Statement:
     def text(new: str, count: str, given: Given) -> str:
         sets = f"{_sets(names)}, log_at = (SELECT seq FROM leaf)"
         update = f"UPDATE records SET {sets} FROM {new} WHERE records.record_id = new.record_id AND {UNCHANGED}"
-        checks = f"SELECT 1 / (count(*) = {count})::int, (SELECT seq FROM leaf) FROM moved"
+        checks = f"SELECT (SELECT seq FROM leaf), 1 / (count(*) = {count})::int FROM moved"
         return f"WITH {_leaf(given)}, moved AS ({update} RETURNING 1) {checks}"
 
     return _Statement(_updated(names) | WAS | LEAF, text, LEAF)
@@ -321,7 +321,7 @@ class Writer(_Rows):
             names = _filled(columns, len(new))
             given = [(_STORED[name], columns[name]) for name in names]
             if told is not None and is_leaf:
-                self._send(_add_with_leaf(names), given + _leaf_of(told, [None] * len(told)))
+                self.leaf = self._send(_add_with_leaf(names), given + _leaf_of(told, [None] * len(told)))
             else:
                 self._send(_ADD_RECORDS[names], given)
         receipts = self.view.receipts

@@ -54,9 +54,13 @@ class Following:
         last = events[-1].seq
         touched = list(dict.fromkeys(event.record_id for event in events))
         receipts = await self.ledger.receipts(record_ids=touched)
+        logs = await self.ledger.logs(touched)
+        records = {record.record_id: record for record in await self.ledger.load(touched)}
         found: list[Traced] = []
         for record_id in touched:
-            record, log = await self._whole(record_id)
+            record, log = records.get(record_id), logs[record_id]
+            if record is not None and log and log[-1].version != record.version:
+                record, log = await self._whole(record_id)
             if record is None:
                 continue
             own = [receipt for receipt in receipts if receipt.record_id == record_id]

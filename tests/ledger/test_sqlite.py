@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from quire.ledger import queries, rows
+from quire.ledger import queries, rows, sqlite_looks
 from quire.ledger.queries import query_sql
 from quire.ledger.sqlite import GLANCE_SECONDS, SqliteLedger
 from quire.machine.outcome import Done, Saved
@@ -170,6 +170,19 @@ async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
                 instructions.append(next(counted) - begin)
 
     assert instructions[2:] == instructions[:2]
+
+
+@pytest.mark.parametrize("instructions", range(1, 8))
+async def test_a_look_whose_time_is_up_before_it_begins_leaves_no_transaction_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instructions: int
+) -> None:
+    monkeypatch.setattr(sqlite_looks, "AT_ONCE_SECONDS", -1.0)
+    monkeypatch.setattr(sqlite_looks, "_INSTRUCTIONS", instructions)
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    await ledger.open()
+
+    assert [await ledger.setting("none") for _ in range(9)] == [None] * 9
+    await ledger.close()
 
 
 async def test_a_claim_that_finds_nothing_waits_for_no_writer(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from quire.machine.workflow import Registry
 from quire.model.change import Order
 from quire.model.receipt import Stage
 from quire.model.side import EVERYWHERE
-from quire.runtime import committer
+from quire.runtime import committer, hold
 from quire.runtime.worker import Worker
 from quire.surfaces.client import Client
 from quire.testing import LossyLedger, ToldClock
@@ -369,3 +369,35 @@ async def test_what_a_step_left_waiting_does_not_suspend_what_comes_after_it() -
         assert (await client.get("l")).status is Status.DONE
         kinds = [event.kind for event in await client.events("l")]
         assert kinds == ["started", "claimed", "moved", "done"]
+
+
+@pytest.mark.parametrize("takes", ["effect", "loop"])
+@pytest.mark.parametrize("turns", range(5))
+async def test_an_answer_that_another_commit_takes_in_the_moment_it_would_get_its_own_loses_no_record(
+    monkeypatch: pytest.MonkeyPatch, turns: int, takes: str
+) -> None:
+    monkeypatch.setattr(hold, "RIDE_SECONDS", 0.0)
+    clock = ToldClock()
+
+    async def answer() -> int:
+        return 1
+
+    @workflow
+    async def ask(run: Run[dict[str, Any]]) -> int:
+        found = 0
+        async for _ in run.each([1, 2], every=1):
+            found += await run.call(answer)
+            for _ in range(turns):  # the commit of its own is due, and something else of the step commits
+                await clock.sleep(0)
+            if takes == "effect":
+                found += await run.once("act", answer)
+        return found
+
+    async with Client(MemoryLedger(clock), workflows=[ask], clock=clock) as client:
+        await client.start(ask, {}, id="a")
+        await client.work()
+        record = await client.get("a")
+        told = [line.kind for line in await client.ledger.events(record_id="a")]
+
+    assert record.status is Status.DONE
+    assert "orphaned" not in told

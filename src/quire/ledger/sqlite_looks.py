@@ -45,7 +45,7 @@ class Looks(Generic[V]):
         self._view = view
         self._aside = aside
         self._db: sqlite3.Connection | None = None
-        self._end = 0.0
+        self._end = math.inf
         self._closed = False
 
     async def ask(self, look: Callable[[V], T]) -> T:
@@ -56,7 +56,6 @@ class Looks(Generic[V]):
         if self._db is None:
             self._db = self._connect()
             self._db.set_progress_handler(self._too_long, _INSTRUCTIONS)
-        self._end = time.thread_time() + AT_ONCE_SECONDS
         try:
             return self._answered(self._db, look)
         except sqlite3.OperationalError as error:
@@ -70,6 +69,8 @@ class Looks(Generic[V]):
 
     def _answered(self, db: sqlite3.Connection, look: Callable[[V], T]) -> T:
         with snapshot(db):
+            if db is self._db:  # its time begins here: a BEGIN that is broken off has begun all the same
+                self._end = time.thread_time() + AT_ONCE_SECONDS
             try:
                 return look(self._view(db))
             finally:

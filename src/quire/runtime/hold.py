@@ -255,6 +255,8 @@ class Hold:
         """Commit receipts beside the image: intents, completed effects, answers."""
         self.check()
         riding, lines = self._taken()
+        if not (riding or lines or receipts):  # another commit took what this one is for; an empty change is a conflict
+            return
         change = Change(
             change_id=next_id(),
             record_id=self.record.record_id,

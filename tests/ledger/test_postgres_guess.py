@@ -9,6 +9,7 @@ import pytest
 
 from quire.errors import LedgerUnavailable
 from quire.ledger.postgres import PostgresLedger
+from quire.ledger.postgres_bell import Bell
 from quire.ledger.postgres_wire import Address, Answer, Clash, Wire
 from quire.machine.outcome import Done, Next
 from quire.model.change import Applied, Change, Conflict, Refused, Send, Verdict
@@ -38,7 +39,8 @@ Meanwhile = Callable[[PostgresLedger], Awaitable[object]]
 
 @pytest.fixture
 def flushes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each time that a ledger waits for the server."""
+    """One entry for each time that a ledger waits for the server; but for notices, which go out whenever they like."""
+    monkeypatch.setattr(Bell, "ring", lambda self: None)
     seen: list[int] = []
     flush = Wire.flush
 

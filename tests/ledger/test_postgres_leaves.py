@@ -252,6 +252,8 @@ async def test_pages_of_one_log_have_every_line_once(postgres_url: str) -> None:
             assert await ledger.events(record_id=NAMES[3], after=line.seq) == lines[n:]
             assert await ledger.events(record_id=NAMES[3], after=line.seq, limit=1) == lines[n : n + 1]
         assert await ledger.logs([NAMES[3]] * 2) == {NAMES[3]: lines}
+        await start(ledger, "alone")  # as a row
+        assert len((await ledger.logs(["alone"] * 2))["alone"]) == 1
 
 
 async def test_a_log_goes_from_leaves_to_rows_and_back(postgres_url: str) -> None:

@@ -34,6 +34,7 @@ from _profiled import Profiled
 
 import quire
 from quire import Act, Client, NotDone, Record, Run, Status, Workflow, effect
+from quire.ledger.postgres_leaves import COLUMNS, ROOM
 
 #: The steps do nothing, so a worker takes many at a time; its default of 100 is made for steps that wait for a model.
 AT_ONCE = 2000
@@ -50,8 +51,7 @@ ANY_OPEN = """
     ) AS open
 """
 #: W6: leaves of the log, with the lines of those records only; and the number after those of all their copies.
-ROOM = 1024
-LEAF = ("n", "version", "at", "kind", "body", "run_id", "change_id", "hash", "before")
+LEAF = [*COLUMNS[1:], "before"]
 ORIGINAL_LEAVES = f"""
     CREATE TABLE bench_leaves AS SELECT seq, array_agg(line.record_id ORDER BY place) AS record_id, {
     ", ".join(

@@ -17,7 +17,7 @@ from quire.ledger.postgres import PostgresLedger
 from quire.ledger.postgres_lane import Lane
 from quire.ledger.postgres_wire import Address, Clash, Lost, Wire, Wrong
 from quire.machine.outcome import Done
-from quire.model.change import Applied, Change, Claim, Query
+from quire.model.change import Applied, Change, Claim, Query, Verdict
 from quire.model.record import Status
 from quire.testing.conformance import beat, claim, new_settle, slot, start_all
 from quire.testing.postgres import PostgresServer
@@ -629,6 +629,17 @@ async def test_batches_on_a_lost_connection_are_sent_again_and_land_once(ledger_
         assert await held_by(ledger) == []
 
 
+async def claims_and_settles(
+    ledger: PostgresLedger, url: str, batch: list[Change]
+) -> tuple[asyncio.Future[list[str]], asyncio.Future[list[Verdict]]]:
+    """A claim that waits at the server, and behind it a batch."""
+    taking = asks(ledger, "c1")
+    await somebody_waits(url)
+    settling = asyncio.ensure_future(ledger.commit(batch))
+    await turns()
+    return taking, settling
+
+
 async def test_a_large_batch_goes_behind_the_claim_that_is_under_way_and_the_next_claim_behind_it(
     ledger_url: str,
 ) -> None:
@@ -636,10 +647,7 @@ async def test_a_large_batch_goes_behind_the_claim_that_is_under_way_and_the_nex
         [batch] = await settlements(ledger, 1)
         await start_all(ledger, [f"s{n:03}" for n in range(20)])
         async with locked(ledger_url, ledger._control_key) as unlock:
-            first = asks(ledger, "c1")
-            await somebody_waits(ledger_url)
-            settled = asyncio.ensure_future(ledger.commit(batch))
-            await turns()
+            first, settled = await claims_and_settles(ledger, ledger_url, batch)
             second = asks(ledger, "c2")
             await turns()
             assert [wire.under_way for wire in ledger._claims._idle] == [3]
@@ -666,10 +674,7 @@ async def test_a_claim_and_a_batch_on_a_lost_connection_are_sent_again_and_land_
         [batch] = await settlements(ledger, 1)
         await start_all(ledger, [f"s{n:03}" for n in range(10)])
         async with locked(ledger_url, ledger._control_key) as unlock:
-            taking = asks(ledger, "c1")
-            await somebody_waits(ledger_url)
-            settled = asyncio.ensure_future(ledger.commit(batch))
-            await turns()
+            taking, settled = await claims_and_settles(ledger, ledger_url, batch)
             async with raw(ledger_url) as connection:
                 await connection.execute("SELECT pg_terminate_backend(%s)", [ledger._claims._idle[-1].pid])
             await turns()

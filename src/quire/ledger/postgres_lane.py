@@ -1,4 +1,4 @@
-"""Lanes of connections to PostgreSQL: each verb has its own, so that none waits for another; and who has one when."""
+"""Lanes of connections to PostgreSQL: each has connections for one purpose; and who has one when."""
 
 from __future__ import annotations
 

@@ -84,11 +84,11 @@ NEWER = f"""
 """
 
 
-def log_of(asked: str, *, many: bool = False, while_: str = "true") -> str:
+def log_of(asked: str, *, many: bool = False, as_long_as: str = "true") -> str:
     """SQL: a table ``log`` of all lines of the records that ``asked`` names, a query for a column ``record_id``.
 
     ``many``: of many records, which share leaves: a leaf is then unfolded as a whole. Otherwise each line is looked up.
-    ``while_``: goes back from ``leaf`` to ``older`` as long as this holds; lines before that need not be there.
+    ``as_long_as``: goes back from ``leaf`` to ``older`` as long as this holds; lines before that need not be there.
     """
     if many:
         wanted = "SELECT leaf AS seq, array_agg(place) AS places FROM chain WHERE place IS NOT NULL GROUP BY leaf"
@@ -111,7 +111,7 @@ def log_of(asked: str, *, many: bool = False, while_: str = "true") -> str:
             SELECT chain.record_id, older.seq, array_position(older.record_id, chain.record_id)::bigint
             FROM chain JOIN leaves AS leaf ON leaf.seq = chain.leaf
             JOIN leaves AS older ON older.seq = {of_place("before")}
-            WHERE place IS NOT NULL AND {while_}
+            WHERE place IS NOT NULL AND {as_long_as}
         ),
         log AS (
             SELECT seq, {", ".join(f"events.{name}" for name in COLUMNS)} FROM asked JOIN events USING (record_id)

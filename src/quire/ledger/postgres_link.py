@@ -1,7 +1,8 @@
 """The way to a PostgreSQL ledger: its address, its connections and migrations, transactions that are tried again.
 
 Commits, claims, beats, small looks and long reads have lanes of connections of their own: none of them waits for
-another. Only a worker's first beat goes with the claims, which follow it.
+another. Two go with the claims: a worker's first beat, which they follow, and large commits, which go between them
+(docs/decisions/033).
 """
 
 from __future__ import annotations

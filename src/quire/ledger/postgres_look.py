@@ -37,9 +37,7 @@ _HORIZON = f"""
         GROUP BY pid HAVING bool_or(key = $2::bigint)
     ) AS open WHERE word IS NOT NULL
 """
-
-
-_ONE_LOG = log_of("SELECT $1::text AS record_id", while_=f"older.seq > $2::bigint - {ROOM}")
+_ONE_LOG = log_of("SELECT $1::text AS record_id", as_long_as=f"older.seq > $2::bigint - {ROOM}")
 _MANY_LOGS = log_of("SELECT DISTINCT unnest($1::text[]) AS record_id", many=True)
 
 
@@ -200,9 +198,8 @@ class PostgresLooks(PostgresLink):
         marks = ", ".join(f"${place}" for place in range(2, 2 + len(keys)))
         where = f"WHERE ({named}) > ({marks})" if after else ""
         sql = f"SELECT {rows.columns(type_)} FROM {table} {where} ORDER BY {named} LIMIT $1"
-
         params: tuple[Param, ...] = (limit, *after)
-        if type_ is Event:
+        if type_ is Event:  # not all of them are in their table
             sql, params = LINES, (after[0] if after else 0, (1 << 63) - 1, limit)
 
         def make(values: Sequence[Any]) -> Row:

@@ -67,7 +67,7 @@ _READ_RUNNING = """
 """
 _FIRST = "SELECT min(version) FROM unnest($1::text[], $2::bigint[]) AS of (id, version) WHERE id = chain.record_id"
 _READ_CHANGES = f"""
-    {log_of("SELECT DISTINCT unnest($1::text[]) AS record_id", while_=f"{of_place('version')} >= ({_FIRST})")}
+    {log_of("SELECT DISTINCT unnest($1::text[]) AS record_id", as_long_as=f"{of_place('version')} >= ({_FIRST})")}
     SELECT DISTINCT ON (record_id, version) record_id, version, change_id
     FROM unnest($1::text[], $2::bigint[]) AS named (record_id, version) JOIN log USING (record_id, version)
     ORDER BY record_id, version, n

@@ -11,9 +11,9 @@ from quire.errors import LedgerUnavailable
 from quire.ledger import postgres_heads
 from quire.ledger.postgres import PostgresLedger
 from quire.ledger.postgres_claim import PostgresClaims
-from quire.ledger.postgres_heads import LATE_SECONDS, WHOLE_SECONDS, Heads
+from quire.ledger.postgres_heads import LATE_SECONDS, WHOLE_SECONDS, Heads, code_of
 from quire.ledger.postgres_wire import Lost
-from quire.model.change import Claim, Claimed
+from quire.model.change import Claim, Claimed, Slot
 from quire.model.record import Record, Status, new_record
 from quire.testing import ToldClock
 from quire.testing.conformance import claim, claimed, slot, start, start_all
@@ -25,6 +25,7 @@ NOW = 1_700_000_000.0
 @pytest.fixture(autouse=True)
 def after_the_first_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_heads, "FAR", 0)
+    monkeypatch.setattr(postgres_heads, "LARGE", 1)
 
 
 def _record(record_id: str, due_at: float, **fields: Any) -> Record:
@@ -125,6 +126,114 @@ async def test_something_urgent_of_another_process_is_next_after_a_while(postgre
         assert await claimed(ledger, limit=2) == ["urgent", names[4]]
 
 
+# -- what other processes reached --------------------------------------------------------------------------------
+
+
+async def _spread(ledger: PostgresLedger, clock: ToldClock, count: int) -> list[str]:
+    """A backlog of which each record is due half a minute after the one before."""
+    names = [f"r{number:04d}" for number in range(count)]
+    for name in names:
+        await start(ledger, name)
+        clock.advance(30)
+    return names
+
+
+async def test_a_claim_begins_where_another_process_has_come(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _spread(ledger, clock, 9)
+        assert await claimed(ledger, limit=2) == names[:2]
+        assert await claimed(other, limit=4, worker="w2") == names[2:6]
+        # After what this process took last, and before what the other did: seen by whoever begins at the former.
+        await start(other, "between", priority=4)
+        assert await claimed(ledger, limit=2) == names[6:8]
+        clock.advance(WHOLE_SECONDS)
+        assert await claimed(ledger, limit=2) == ["between", names[8]]
+
+
+async def test_how_far_a_claim_came_is_seen_before_it_commits(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
+        await _spread(ledger, clock, 4)
+        await claim(ledger, limit=0)  # by which the worker is known
+        async with ledger._claims.wire() as wire:
+            wire.send("BEGIN")
+            ledger._take(wire, Claim("c", "w1", (slot(),), 3), None)
+            await wire.flush()
+            assert await _told(connection) == NOW + 60
+            await wire.rollback()
+        assert len(await claimed(ledger)) == 4
+
+
+async def test_what_is_told_never_goes_back_and_small_claims_tell_nothing(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
+        await _spread(ledger, clock, 4)
+        await claimed(ledger, limit=3)
+        assert await _told(connection) == NOW + 60
+        await start(ledger, "urgent", priority=100)
+        assert await claimed(ledger, limit=1) == ["urgent"]
+        assert await _told(connection) == NOW + 60
+        monkeypatch.setattr(postgres_heads, "LARGE", 2)
+        await claimed(ledger, limit=1)
+        assert await _told(connection) == NOW + 60
+
+
+@pytest.mark.parametrize(("of", "rank"), [(slot(), NOW + 10_000), (slot("other"), NOW + 100), (None, 0)])
+async def test_a_number_of_another_step_or_of_the_future_is_not_heeded(
+    postgres_url: str, of: Slot | None, rank: float
+) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
+        names = await _spread(ledger, clock, 6)
+        assert await claimed(ledger, limit=2) == names[:2]
+        number = 1 if of is None else code_of(of) << 51 | int((rank - 1_577_836_800) * 1e6)
+        await connection.execute("SELECT setval('quire.reached', %s)", (number,))
+        assert await claimed(ledger, limit=2) == names[2:4]
+        assert await _told(connection) == NOW + 90
+
+
+async def test_claims_of_several_steps_at_once_tell_nothing(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
+        await start(ledger, "a")
+        await start(ledger, "b", step="other")
+        clock.advance(10)
+        assert await claimed(ledger, slot(), slot("other"), limit=2) == ["a", "b"]
+        assert await _number(connection) == 1
+
+
+async def test_while_claims_go_on_from_heads_what_is_left_is_looked_at_now_and_then(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        await _backlog(ledger, clock, 9)
+        assert (await claim(ledger, limit=2)).left_priority == 0
+        await start(other, "urgent", priority=7)
+        assert (await claim(ledger, limit=2)).left_priority == 0
+        clock.advance(WHOLE_SECONDS)
+        await start(other, "urgent too", priority=8)
+        taken = await claim(ledger, limit=1)
+        assert [row.record_id for row in taken.records] == ["urgent too"]
+        assert taken.left_priority == 7
+
+
+async def _number(connection: Any) -> int:
+    [number] = await (await connection.execute("SELECT last_value FROM quire.reached")).fetchone()
+    return int(number)
+
+
+async def _told(connection: Any) -> float:
+    """The rank that was told, to the next millisecond."""
+    number = await _number(connection)
+    assert number >> 51 == code_of(slot())
+    return round(1_577_836_800 + (number & (1 << 51) - 1) / 1e6, 3)
+
+
+# -- the end of a backlog ----------------------------------------------------------------------------------------
+
+
 async def test_at_the_end_of_a_backlog_nothing_is_left_behind(postgres_url: str) -> None:
     clock = ToldClock(NOW)
     async with opened(postgres_url, 2, clock) as [ledger, other]:
@@ -141,6 +250,17 @@ async def test_at_the_end_of_a_backlog_nothing_is_left_behind(postgres_url: str)
         assert await claimed(ledger) == []
 
 
+async def test_after_the_end_of_a_backlog_claims_begin_at_the_beginning(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _backlog(ledger, clock, 5)
+        assert await claimed(ledger, limit=3) == names[:3]
+        assert await claimed(ledger, limit=3) == names[3:]
+        await start_all(other, ["x", "y", "z"])
+        await start(other, "urgent", priority=1)
+        assert await claimed(ledger, limit=2) == ["urgent", "x"]
+
+
 async def test_a_lost_answer_at_the_end_of_a_backlog_loses_nothing(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +271,7 @@ async def test_a_lost_answer_at_the_end_of_a_backlog_loses_nothing(
         await start(other, "urgent", priority=1)
         took, times = PostgresClaims._took, 0
 
-        async def lost(self: PostgresClaims, claim: Claim, heads: list[float] | None = None) -> Any:
+        async def lost(self: PostgresClaims, claim: Claim, heads: list[float] | None = None) -> list[Record]:
             nonlocal times
             answer = await took(self, claim, heads)
             times += 1

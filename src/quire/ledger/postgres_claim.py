@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerUnavailable, Moved
+from quire.ledger import postgres_heads, rows
 from quire.ledger import postgres_leaves as leaves
-from quire.ledger import rows
 from quire.ledger.blobs import resolved
 from quire.ledger.postgres_decide import PostgresDecides
-from quire.ledger.postgres_heads import Heads
+from quire.ledger.postgres_heads import HEAD, Heads, code_of, reached
 from quire.ledger.postgres_leaves import CLAIMED
 from quire.ledger.postgres_view import NOW, READ_BLOBS, RECORD, STANDING, Reading, View, Want
 from quire.ledger.postgres_wire import Answer, Lost, Wire, array
@@ -28,7 +28,7 @@ from quire.ledger.rules_claim import claimed_by, limited, may_claim, runs_of
 from quire.ledger.rules_sketch import sealed_text
 from quire.machine.transition import claim_told
 from quire.model.change import Claim, Claimed, Slot
-from quire.model.record import PRIORITY_SECONDS, Record
+from quire.model.record import PLACES, PRIORITY_SECONDS, Record, Status
 
 #: How much later than its due time a record's rank may be: as far as priorities go below zero.
 _MARGIN = (
@@ -40,35 +40,52 @@ _STOPPED = """
     SELECT coalesce(max(floor), 0) AS floor, coalesce(bool_or(stops), false) AS stopped
     FROM orders WHERE scope IN ('*', slot.workflow)
 """
-_IS_DUE = """
-    workflow = slot.workflow AND queue = slot.step AND rank >= slot.head AND rank <= moment.now + moment.margin
-    AND due_at <= moment.now AND epoch >= control.floor
-"""
-#: Whether the queue of a step holds anything at all that time makes due. Most are empty most of the time, and the first
-#: entry of an index tells.
-_FILLED = """(
-    SELECT true FROM records WHERE workflow = slot.workflow AND queue = slot.step AND rank >= slot.head LIMIT 1
-)"""
-#: Due records, per step at most its room, in order of rank; none that another claim is taking at this moment. The
-#: steps are gone through in order, and no more rows are locked than are asked for.
-_DUE = f"""
-    CROSS JOIN LATERAL ({_STOPPED}) AS control
-    CROSS JOIN LATERAL (
-        SELECT {{}} FROM records WHERE {_IS_DUE} AND NOT control.stopped
-        ORDER BY rank, record_id LIMIT slot.room FOR UPDATE SKIP LOCKED
-    ) AS due
-    WHERE {_FILLED}
-"""
+#: Where the look at a step begins: at what time makes due, or at a rank.
+_ANYWHERE, _FROM_HEAD = "rank IS NOT NULL", "rank >= slot.head"
+
+
+def _is_due(begins: str) -> str:
+    return f"""
+        workflow = slot.workflow AND queue = slot.step AND {begins} AND rank <= moment.now + moment.margin
+        AND due_at <= moment.now AND epoch >= control.floor
+    """
+
+
+def _filled(begins: str) -> str:
+    """Whether the queue of a step holds anything at all that time makes due.
+
+    Most are empty most of the time, and the first entry of an index tells.
+    """
+    return f"(SELECT true FROM records WHERE workflow = slot.workflow AND queue = slot.step AND {begins} LIMIT 1)"
+
+
+def _due(columns: str, begins: str) -> str:
+    """Due records, per step at most its room, in order of rank; none that another claim is taking at this moment.
+
+    The steps are gone through in order, and no more rows are locked than are asked for.
+    """
+    return f"""
+        CROSS JOIN LATERAL ({_STOPPED}) AS control
+        CROSS JOIN LATERAL (
+            SELECT {columns} FROM records WHERE {_is_due(begins)} AND NOT control.stopped
+            ORDER BY rank, record_id LIMIT slot.room FOR UPDATE SKIP LOCKED
+        ) AS due
+        WHERE {_filled(begins)}
+    """
+
+
 _MOMENT = f"(SELECT {NOW} AS now, {_MARGIN} AS margin)"
 _LOCK = f"""
     WITH {_ORDERS}
     SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in Record._fields)}
     FROM {_MOMENT} AS moment
-    CROSS JOIN unnest($2::text[], $3::text[], $4::float8[], $5::bigint[]) WITH ORDINALITY
-        AS slot (workflow, step, head, room, place)
-    {_DUE.format(RECORD)}
-    LIMIT $6
+    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS slot (workflow, step, room, place)
+    {_due(RECORD, _ANYWHERE)}
+    LIMIT $5
 """
+#: What a claim knows of its records is not sent back. In its place come the number of the step, and the last leaf.
+_ANSWERED = {"workflow": "taken.place", "step": "records.log_at", "status": "NULL", "worker": "NULL"}
+_WORKFLOW, _STEP, _STATUS, _WORKER = (PLACES[name] for name in _ANSWERED)
 #: The same, and all that follows: they become the worker's, as ``transition.claim`` says, and their lines are chained
 #: as by ``event.chained``. Nothing is due for a worker that is not open, or in a sealed ledger. Rows are found again by
 #: where they lie (ctid): one that somebody changed while this statement began does not lie there any more as far as it
@@ -80,20 +97,27 @@ _TAKE = f"""
         FROM {_MOMENT} AS clock, ledger, workers WHERE sealed = '' AND worker_id = $2 AND closed IS NULL
     ),
     due AS MATERIALIZED (
-        SELECT due.lies, slot.timeout, slot.before, slot.after
+        SELECT due.lies, due.rank, slot.code, slot.place, slot.timeout, slot.before, slot.after
         FROM moment
-        CROSS JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::float8[], $9::text[], $10::text[], $11::float8[])
-            AS slot (workflow, step, room, timeout, before, after, head)
-        {_DUE.format("ctid AS lies")}
-        LIMIT $12
+        CROSS JOIN (
+            SELECT workflow, step, room, timeout, before, after, code, place, {HEAD} AS head
+            FROM reached CROSS JOIN moment CROSS JOIN unnest(
+                $5::text[], $6::text[], $7::bigint[], $8::float8[], $9::text[], $10::text[], $11::bigint[],
+                $12::float8[]
+            ) WITH ORDINALITY AS given (workflow, step, room, timeout, before, after, code, known, place)
+        ) AS slot
+        {_due("ctid AS lies, rank", _FROM_HEAD)}
+        LIMIT $13
     ),
+    so_far AS MATERIALIZED ({reached("$16::bigint")}),
     taken AS MATERIALIZED (
         SELECT *, encode(sha256(convert_to(
             concat_ws(chr(10), log_hash, record_id, n, v, written, 'claimed', body), 'UTF8')), 'hex') AS hash
         FROM (
-            SELECT lies, records.record_id, log_at, log_hash, log_seq + 1 AS n, version + 1 AS v, now, written,
-                now + timeout AS until, $3 || number AS run, before || $3 || number || after AS body
-            FROM moment CROSS JOIN (SELECT *, $13::bigint + row_number() OVER () - 1 AS number FROM due) AS due
+            SELECT lies, due.place, records.record_id, log_at, log_hash, log_seq + 1 AS n, version + 1 AS v, now,
+                written, now + timeout AS until, $3 || number AS run, before || $3 || number || after AS body
+            FROM moment CROSS JOIN so_far
+            CROSS JOIN (SELECT *, $14::bigint + row_number() OVER () - 1 AS number FROM due) AS due
             JOIN records ON records.ctid = lies
         ) AS found
     ),
@@ -103,7 +127,7 @@ _TAKE = f"""
         updated_at = now, queue = NULL, rank = NULL, log_seq = n, log_hash = hash,
         log_at = coalesce((SELECT seq FROM leaf), records.log_at)
     FROM taken WHERE records.ctid = lies
-    RETURNING {", ".join(f"records.{rows.quoted(name)}" for name in Record._fields)}, records.log_at
+    RETURNING {", ".join(_ANSWERED.get(name, f"records.{rows.quoted(name)}") for name in Record._fields)}
 """
 #: May anything be claimed, also of steps with a limit, how urgent is the first of each step that is due, and if none
 #: is: when will one be? And why was the worker that asks closed (NULL: it is not known), and is the ledger sealed?
@@ -114,14 +138,15 @@ _PEEK = f"""
         (SELECT coalesce(closed, '') FROM workers WHERE worker_id = $5), (SELECT sealed FROM ledger),
         (SELECT epoch FROM ledger)
     FROM {_MOMENT} AS moment
-    LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[], $6::float8[]) AS slot (workflow, step, limited, head)
-        ON {_FILLED}
+    LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[]) AS slot (workflow, step, limited) ON {_filled(_ANYWHERE)}
     LEFT JOIN LATERAL ({_STOPPED}) AS control ON true
-    LEFT JOIN LATERAL (SELECT priority FROM records WHERE {_IS_DUE} ORDER BY rank, record_id LIMIT 1) AS due ON true
+    LEFT JOIN LATERAL (
+        SELECT priority FROM records WHERE {_is_due(_ANYWHERE)} ORDER BY rank, record_id LIMIT 1
+    ) AS due ON true
     LEFT JOIN LATERAL (
         SELECT min(due_at) AS due_at FROM (
             SELECT due_at FROM records
-            WHERE due.priority IS NULL AND workflow = slot.workflow AND queue = slot.step AND rank >= slot.head
+            WHERE due.priority IS NULL AND workflow = slot.workflow AND queue = slot.step AND {_ANYWHERE}
                 AND due_at > moment.now
             ORDER BY rank, record_id LIMIT 16
         ) AS first
@@ -157,6 +182,8 @@ class PostgresClaims(PostgresDecides):
         self._more_is_due = False
         self._limited_is_due = False
         self._heads = Heads(clock or SYSTEM)
+        #: What the last look at what is left saw. While claims go on from heads it is as old as these may be.
+        self._look: _Peek | None = None
 
     async def claim(self, claim: Claim) -> Claimed:
         self._bell.still()
@@ -187,10 +214,8 @@ class PostgresClaims(PostgresDecides):
         self._limited_is_due = look.limited
         return look
 
-    def _peeking(
-        self, claim: Claim, heads: list[float] | None = None
-    ) -> tuple[float | None, bytes, bytes, bytes, str, bytes]:
-        return self._told, *_sent(claim.worker, claim.slots).looked_at, claim.worker, _from(heads, len(claim.slots))
+    def _peeking(self, claim: Claim) -> tuple[float | None, bytes, bytes, bytes, str]:
+        return self._told, *_sent(claim.worker, claim.slots).looked_at, claim.worker
 
     def _remember(self, changed: Collection[Record]) -> None:
         super()._remember(changed)
@@ -201,64 +226,75 @@ class PostgresClaims(PostgresDecides):
     async def _taken(self, claim: Claim) -> Claimed:
         """What is due of steps that nothing limits; then, if there is room left, of those with a cap or a rate."""
         heads = self._heads.of(claim.slots)
-        taken, look = await self._took(claim, heads)
+        taken = await self._took(claim, heads)
         if heads is not None and len(taken) < claim.limit:
             before = len(taken)
-            rest, look = await self._took(claim._replace(limit=claim.limit - before, before=before))
-            taken += rest
-        if len(taken) == claim.limit:
-            self._heads.reached(taken, look.now)
-        else:
-            self._heads.forget()
-        claimed = Claimed(tuple(taken), look.now, look.next_due, look.priority, look.epoch)
+            taken += await self._took(claim._replace(limit=claim.limit - before, before=before))
+        look = self._look
+        assert look is not None
+        now = taken[-1].updated_at if taken else look.now
+        claimed = Claimed(tuple(taken), now, look.next_due, look.priority, look.epoch)
         room = claim.limit - len(taken)
+        if room > 0:
+            self._heads.forget()
+        else:
+            self._heads.reached(taken, now)
         if room <= 0 or not look.limited:
             return claimed
         others = tuple(filter(limited, claim.slots))
         more = await self._weighed(claim._replace(slots=others, limit=room, before=len(taken)), claim)
         return more._replace(records=claimed.records + more.records)
 
-    async def _took(self, claim: Claim, heads: list[float] | None = None) -> tuple[list[Record], _Peek]:
-        """What is due of steps that nothing limits, from these heads on, and a look at what is left."""
+    async def _took(self, claim: Claim, heads: list[float] | None = None) -> list[Record]:
+        """What is due of steps that nothing limits, from these heads on; without heads also a look at what is left."""
 
-        async def body(wire: Wire) -> tuple[list[Record], _Peek]:
+        async def body(wire: Wire) -> list[Record]:
             # No other claim of this worker runs meanwhile, such as a try whose answer was lost, and nobody closes it.
             self._lock(wire, Want(quiet={claim.worker}))
             place = self._take(wire, claim, heads)
             wire.hurry()  # the rows are read here while the server looks for more and commits
-            peek = wire.send(_PEEK, *self._peeking(claim, heads))
+            peek = wire.send(_PEEK, *self._peeking(claim)) if heads is None else None
             standing = wire.send(STANDING) if self._known is None else None  # so the first commit needs no look
             taken: list[Record] = []
             ends: list[int | None] = []
 
             def read(answer: Answer) -> None:
+                worker, names = claim.worker, _sent(claim.worker, claim.slots).names
                 for row in answer.rows():
                     values = list(row)
-                    ends.append(values.pop())
-                    taken.append(rows.record_from(values))
+                    ends.append(values[_STEP])
+                    # One object for all of them, where each row would bring its own.
+                    values[_WORKFLOW], values[_STEP] = names[values[_WORKFLOW] - 1]
+                    values[_STATUS], values[_WORKER] = Status.RUNNING, worker
+                    taken.append(tuple.__new__(Record, values))
 
             answers = await wire.flush(commits=True, early=(place, read), last=True)
             if standing is not None:
                 self._stands(View(), answers[standing])
             self._ends.put(taken, ends)
-            return taken, self._looked(answers[peek].rows()[0])
+            if peek is not None:
+                self._look = self._looked(answers[peek].rows()[0])
+            return taken
 
-        taken, look = await self._transacted(self._claims, body)
-        if look.sealed:
-            raise Moved(sealed_text(look.sealed))
-        may_claim(claim, known=look.closed is not None, closed=look.closed or None)
-        self._heard(look.now)
+        taken = await self._transacted(self._claims, body)
+        if heads is None:
+            look = self._look
+            assert look is not None
+            if look.sealed:
+                raise Moved(sealed_text(look.sealed))
+            may_claim(claim, known=look.closed is not None, closed=look.closed or None)
+            self._heard(look.now)
         if references := rows.references(taken, Record):
             blobs = dict(await self._asked(READ_BLOBS, array("text", sorted(references)), lane=self._claims))
             taken = [rows.with_blobs(row, Record, lambda ref, where: resolved(ref, blobs, where)) for row in taken]
         self._remember(taken)
-        return taken, look
+        return taken
 
     def _take(self, wire: Wire, claim: Claim, heads: list[float] | None) -> int:
         sent = _sent(claim.worker, claim.slots)
         if heads is not None:
             heads = [head for head, slot in zip(heads, claim.slots, strict=True) if not limited(slot)]
-        begin = _from(heads, sent.plain)
+        begin = array("float8", [-inf] * len(sent.names) if heads is None else heads)
         runs = runs_of(claim.claim_id)
         return wire.send(
             _TAKE,
@@ -271,6 +307,7 @@ class PostgresClaims(PostgresDecides):
             claim.limit,
             claim.before,
             leaves.FEW,
+            postgres_heads.LARGE,
         )
 
     # -- by the rules ------------------------------------------------------------------------------------------
@@ -290,8 +327,7 @@ class PostgresClaims(PostgresDecides):
             return Claimed(tuple(taken_before), view.now)
         sketch = Draft(view, view.now)
         room = array("bigint", [sketch.allowance(slot) for slot in claim.slots])
-        everywhere = _from(None, len(claim.slots))
-        place = wire.send(_LOCK, self._told, *_named(claim.slots), everywhere, room, claim.limit)
+        place = wire.send(_LOCK, self._told, *_named(claim.slots), room, claim.limit)
         answers = await wire.flush()
         reading = Reading(view, wire)
         due = reading.take_due(answers[place])
@@ -313,11 +349,6 @@ class PostgresClaims(PostgresDecides):
         return Claimed(tuple(taken), view.now, look.next_due, look.priority, look.epoch)
 
 
-def _from(heads: list[float] | None, steps: int) -> bytes:
-    """Where the look at each of so many steps begins; None: at the beginning."""
-    return array("float8", [-inf] * steps if heads is None else heads)
-
-
 def _named(slots: Iterable[Slot]) -> tuple[bytes, bytes]:
     return array("text", [slot.workflow for slot in slots]), array("text", [slot.step for slot in slots])
 
@@ -328,10 +359,10 @@ class _Sent(NamedTuple):
     #: Of all: their workflows and names, and whether they have a limit.
     looked_at: tuple[bytes, bytes, bytes]
     #: Of those without a limit: workflows, names, how many, for how long; what their lines say before and after the
-    #: name of the run.
-    taken: tuple[bytes, bytes, bytes, bytes, bytes, bytes]
-    #: How many those are.
-    plain: int
+    #: name of the run; and the numbers under which it is told how far claims came.
+    taken: tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+    #: The same as they are here.
+    names: tuple[tuple[str, str], ...]
 
 
 @lru_cache(maxsize=1024)
@@ -353,6 +384,7 @@ def _sent(worker: str, slots: tuple[Slot, ...]) -> _Sent:
             array("float8", [slot.timeout for slot in plain]),
             array("text", [head + mark for head, mark, _ in told]),
             array("text", [tail for _, _, tail in told]),
+            array("bigint", list(map(code_of, plain))),
         ),
-        len(plain),
+        tuple((slot.workflow, slot.step) for slot in plain),
     )

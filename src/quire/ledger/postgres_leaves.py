@@ -150,13 +150,13 @@ CLAIMED = f"""
     told AS (
         INSERT INTO events ({_LISTED})
         SELECT record_id, n, v, now, 'claimed', body, run, $4, hash FROM taken
-        WHERE (SELECT count(*) FROM taken) NOT BETWEEN $14::bigint AND {ROOM}
+        WHERE (SELECT count(*) FROM taken) NOT BETWEEN $15::bigint AND {ROOM}
     ),
     leaf AS (
         INSERT INTO leaves ({_LISTED}, before)
         SELECT array_agg(record_id), array_agg(n), array_agg(v), ARRAY[min(now)], ARRAY['claimed'], array_agg(body),
             array_agg(run), ARRAY[$4], array_agg(hash), array_agg(log_at)
-        FROM taken HAVING count(*) BETWEEN $14::bigint AND {ROOM}
+        FROM taken HAVING count(*) BETWEEN $15::bigint AND {ROOM}
         RETURNING seq
     )
 """

@@ -71,11 +71,7 @@ def quoted(name: str) -> str:
 
 
 def record_of(row: Sequence[Any]) -> Record:
-    return record_from(list(row))
-
-
-def record_from(values: list[Any]) -> Record:
-    """The same of a list, which it may change."""
+    values = list(row)
     values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
     values[_COUNTED_AT] = bool(values[_COUNTED_AT])
     return tuple.__new__(Record, values)

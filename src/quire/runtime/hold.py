@@ -42,6 +42,8 @@ log = logging.getLogger("quire.worker")
 T = TypeVar("T")
 
 _made = tuple.__new__
+#: Stands where the run was when its pass is over: what passes are made of lets go of each other, and is freed at once.
+_GONE: Any = None
 
 #: Receipts of calls ride with the next commit, but not longer than this.
 RIDE_SECONDS = 0.2
@@ -117,6 +119,12 @@ class Hold:
     #: While its settling is under way: the record before it, and who hears the verdict.
     _before: Record
     _told: Told
+    # What most passes never have is made when it is needed: hundreds of them wait for their verdicts at a time, in
+    # each of several processes, and what they take of the processors' caches is felt (docs/decisions/034).
+    _pending: list[Pending[Any]] | tuple[()] = ()
+    _unsaved: list[Receipt] | tuple[()] = ()
+    _lines: list[Line] | tuple[()] = ()
+    _blocked: list[tuple[Wait, asyncio.Future[None], tuple[Record, ...], Fanin | None]] | tuple[()] = ()
 
     def __init__(
         self, host: Host, record: Record, workflow: Workflow[Any, Any, Any], step: Step, receipts: Sequence[Receipt]
@@ -126,17 +134,27 @@ class Hold:
         self.record = record
         self.workflow = workflow
         self.step = step
-        self.known = {receipt.key: receipt for receipt in receipts} if receipts else {}
-        self.remembered = (
-            {wait.key: wait for wait in load_waits(record.waits) if wait.key} if record.waits is not None else {}
-        )
         self.note = record.note
-        self._counts: dict[tuple[Any, ...], int] = {}
-        self._used: set[str] = set()
-        self._pending: list[Pending[Any]] = []
-        self._unsaved: list[Receipt] = []
-        self._lines: list[Line] = []
-        self._blocked: list[tuple[Wait, asyncio.Future[None], tuple[Record, ...], Fanin | None]] = []
+        self._receipts = receipts
+        self._waited = record.waits
+
+    @cached_property
+    def known(self) -> dict[str, Receipt]:
+        """The receipts of this visit, by key."""
+        return {receipt.key: receipt for receipt in self._receipts}
+
+    @cached_property
+    def remembered(self) -> dict[str, Wait]:
+        """What the record waited for when the pass began, by key."""
+        return {wait.key: wait for wait in load_waits(self._waited) if wait.key}
+
+    @cached_property
+    def _counts(self) -> dict[tuple[Any, ...], int]:
+        return {}
+
+    @cached_property
+    def _used(self) -> set[str]:
+        return set()
 
     @cached_property
     def nonce(self) -> str:
@@ -187,6 +205,11 @@ class Hold:
             )
         self._used.add(place)
 
+    def asked_for(self, pending: Pending[Any]) -> None:
+        """It must be awaited before the step returns."""
+        self._pending = self._pending or []
+        self._pending.append(pending)
+
     def opened_fanout(self) -> int:
         """The number of a new fan-in of this record."""
         return self.record.fanouts + sum(fanin is not None for *_, fanin in self._blocked) + 1
@@ -212,6 +235,7 @@ class Hold:
     def answer(self, receipt: Receipt) -> None:
         """Remember an answer: it rides with the next commit, and that comes soon."""
         self.known[receipt.key] = receipt
+        self._unsaved = self._unsaved or []
         self._unsaved.append(receipt)
         if len(self.known) == MANY_RECEIPTS:
             log.warning(
@@ -235,6 +259,7 @@ class Hold:
 
     def tell(self, kind: str, **body: Any) -> None:
         """A line for the log, with the next commit."""
+        self._lines = self._lines or []
         self._lines.append(Line(kind, dump(body)))
 
     @staticmethod
@@ -244,8 +269,8 @@ class Hold:
     def _taken(self) -> tuple[tuple[Receipt, ...], tuple[Line, ...]]:
         if not self._unsaved and not self._lines:
             return (), ()
-        receipts, self._unsaved = tuple(self._unsaved), []
-        lines, self._lines = tuple(self._lines), []
+        receipts, self._unsaved = tuple(self._unsaved), ()
+        lines, self._lines = tuple(self._lines), ()
         if self._ride is not None:
             self._ride.cancel()
             self._ride = None
@@ -269,7 +294,7 @@ class Hold:
         )
         verdict = await self.host.submit(change)
         if isinstance(verdict, Refused) and verdict.code != "value":  # what rode with it rides with the next one
-            self._unsaved[:0], self._lines[:0] = riding, lines
+            self._unsaved, self._lines = [*riding, *self._unsaved], [*lines, *self._lines]
             if riding:
                 self._ride_soon()
         match verdict:
@@ -311,6 +336,7 @@ class Hold:
         before = self.record
         keep = isinstance(outcome, Next) and self.stop is None and self.host.may_keep(before, self.steps, self.since)
         self._before, self._told = before, told
+        self.run = _GONE  # and with it the data, which are in the change
         self.host.put(self._change(outcome, keep=keep), self._settled)
 
     def _settled(self, verdict: Verdict | BaseException) -> None:
@@ -425,6 +451,7 @@ class Hold:
         """Wait for something that only the ledger can bring. Does not return: the pass ends here."""
         self.check()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._blocked = self._blocked or []
         self._blocked.append((wait, future, children, fanin))
         self._activity += 1
         if self.step.is_async and asyncio.current_task() is not self._task:
@@ -463,11 +490,9 @@ class Hold:
             self._unwind()
 
     def over(self) -> None:
-        """The pass has ended. What it is made of lets go of each other, and is freed now, not when somebody tidies."""
-        if self.step.fn is not None:  # undoing has no run
-            del self.run
-        if self._pending:
-            self._pending = []
+        """The pass has ended. What it is made of is freed now, not when somebody tidies."""
+        self.run = _GONE
+        self._pending = ()
 
     def _unwind(self) -> None:
         """End the pass where it stands."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from quire.clock import Clock
 from quire.errors import LeaseLost
+from quire.model.change import Verdict
 from quire.model.record import Record
 from quire.runtime.hold import Hold
 
@@ -30,9 +31,9 @@ TURN_SECONDS = 0.01
 class Stay:
     """A record's stay with a worker, from claim to release: pass after pass while the ledger lets it stay."""
 
-    __slots__ = ("given", "hold", "record", "run_id", "since", "steps", "task")
+    __slots__ = ("_settled", "given", "hold", "record", "run_id", "since", "steps", "task")
 
-    def __init__(self, record: Record, since: float) -> None:
+    def __init__(self, record: Record, since: float, settled: Settled) -> None:
         self.record = record
         self.run_id = record.run_id
         #: The version at which the ledger gave it to this worker.
@@ -42,6 +43,15 @@ class Stay:
         #: While a pass is under way: it, and the lane in which it is.
         self.hold: Hold | None = None
         self.task: asyncio.Task[Any] | None = None
+        self._settled = settled
+
+    def told(self, verdict: Verdict | BaseException) -> None:
+        """Hears the ledger's answer to the settling of its pass."""
+        self._settled(self, verdict)
+
+
+#: Hears the same, and of which stay.
+Settled = Callable[[Stay, Verdict | BaseException], None]
 
 
 class Lanes:

@@ -74,7 +74,7 @@ class Pending(Awaitable[T]):
         self.what = what
         self.awaited = False
         self._make = make
-        hold._pending.append(self)
+        hold.asked_for(self)
 
     def __await__(self) -> Generator[Any, Any, T]:
         if self.awaited:

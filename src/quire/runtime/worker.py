@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
@@ -87,6 +86,7 @@ class Worker:
         #: Called with every record that this worker has settled, as it is then.
         self.watchers: list[Callable[[Record], None]] = []
         self._lanes = Lanes(self._pass, self._let_go, clock)
+        self._hears = self._settled
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
         self._stopping = False
@@ -521,7 +521,7 @@ class Worker:
 
     def _begin(self, record: Record, since: float) -> None:
         self._given[record.record_id] = record.version
-        self._lanes.begin(Stay(record, since))
+        self._lanes.begin(Stay(record, since, self._hears))
 
     async def _pass(self, stay: Stay) -> None:
         """One pass over a record, from the top of its step."""
@@ -549,8 +549,7 @@ class Worker:
             return
         hold.steps, hold.since = stay.steps, stay.since
         self.holds[record.record_id] = hold
-        told = partial(self._settled, stay)
-        await (hold.perform(stay.task, told) if step is not None else undo.perform(hold, told))
+        await (hold.perform(stay.task, stay.told) if step is not None else undo.perform(hold, stay.told))
 
     def _settled(self, stay: Stay, verdict: Verdict | BaseException) -> None:
         """The ledger has answered: the record stays for its next step, or leaves."""

@@ -14,14 +14,15 @@ class Metric:
     workload: str
     title: str
     unit: str
-    higher_is_better: bool
+    #: None: neither is.
+    higher_is_better: bool | None
     digits: int = 0
 
 
-MORE, LESS = True, False
+MORE, LESS, NEITHER = True, False, None
 
 
-def _metric(key: str, title: str, unit: str, higher_is_better: bool, digits: int = 0) -> Metric:
+def _metric(key: str, title: str, unit: str, higher_is_better: bool | None, digits: int = 0) -> Metric:
     workload = key.partition("_")[0].upper()
     return Metric(key=key, workload=workload, title=title, unit=unit, higher_is_better=higher_is_better, digits=digits)
 
@@ -64,7 +65,10 @@ METRICS = [
     _metric("w9_4", "4 processes", "records/s", MORE),
     _metric("w9_cpu_1", "CPU of 1 worker", "us a record", LESS),
     _metric("w9_cpu_4", "CPU of 4 workers", "us a record", LESS),
+    _metric("w9_server_1", "CPU of server and client with 1", "us a record", LESS),
     _metric("w9_server_4", "CPU of server and client with 4", "us a record", LESS),
+    _metric("w9_busy_1", "processors busy with 1", "%", NEITHER),
+    _metric("w9_busy_4", "processors busy with 4", "%", NEITHER),
     _metric("w10_mb", "stored", "MB", LESS, 2),
     _metric("w10_growth", "bytes when turns double", "x", LESS, 2),
     _metric("w11_transitions", "transitions", "", MORE),
@@ -171,10 +175,13 @@ def _w8(found: dict[str, Any]) -> dict[str, float]:
 def _w9(found: dict[str, Any]) -> dict[str, float]:
     result = {f"w9_{point['processes']}": point["n"] / point["seconds"] for point in found["points"]}
     for point in found["points"]:
-        if "cpu" in point and point["processes"] in (1, 4):
-            result[f"w9_cpu_{point['processes']}"] = point["cpu"]["own"] * 1e6 / point["n"]
-            if point["processes"] == 4:
-                result["w9_server_4"] = point["cpu"]["server"] * 1e6 / point["n"]
+        count = point["processes"]
+        if "cpu" in point and count in (1, 4):
+            own, server = point["cpu"]["own"], point["cpu"]["server"]
+            result[f"w9_cpu_{count}"] = own * 1e6 / point["n"]
+            result[f"w9_server_{count}"] = server * 1e6 / point["n"]
+            if "processors" in point:
+                result[f"w9_busy_{count}"] = 100 * (own + server) / (point["seconds"] * point["processors"])
     return result
 
 

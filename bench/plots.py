@@ -20,7 +20,7 @@ KINDS = {
 
 def chart(metric: Metric, title: str, found: dict[str, Summary], peers: dict[str, Any], quick: bool) -> str:
     """Bars on a logarithmic scale when the values span more than a factor of 30; whiskers from lowest to highest."""
-    order = sorted(found, key=lambda name: found[name].median, reverse=metric.higher_is_better)
+    order = sorted(found, key=lambda name: found[name].median, reverse=bool(metric.higher_is_better))
     values = [found[name] for name in order]
     top = max(max(value.high for value in values), 1e-9)
     positive = [value.low for value in values if value.low > 0]

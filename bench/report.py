@@ -87,6 +87,8 @@ def wins(results: dict[str, Any], table: dict[str, dict[str, Summary]]) -> list[
     """Every figure in which a peer is better than Quire on its store, or on any store if Quire is on none like it."""
     lines = []
     for metric in METRICS:
+        if metric.higher_is_better is None:
+            continue
         found = table.get(metric.key, {})
         better = []
         for name in rivals(results["peers"]):

@@ -50,8 +50,9 @@ The clock runs from the start of the new process, its imports included, until al
 """,
     "W9": """\
 All processes and the server share the cores of this machine. The clock runs from before the processes connect: for
-Quire that is some 30 ms of CPU for each, a tenth of a drain of 10,000 records and a fortieth of this one. The end is
-seen by a look every 20 ms whether anything is left (Procrastinate and the engines: how much is left).
+Quire that is some 12 ms of CPU for each, two thirds of it the server's. The end is seen by a look every 20 ms whether
+anything is left (Procrastinate and the engines: how much is left). *Busy* is how much of all processors the workers,
+the server and the client used: what one worker leaves idle is all that more workers could gain.
 """,
     "W10": """\
 *When turns double*: 2 is linear, 4 is quadratic.

@@ -181,7 +181,8 @@ def many_processes(session: Session, peer: Peer, workload: Workload, sizes: dict
             finally:
                 for process in processes:
                     process.kill()
-            points.append({"processes": count, "n": sizes["n"], "seconds": end - begin, "cpu": spent.seconds})
+            point = {"processes": count, "n": sizes["n"], "seconds": end - begin, "cpu": spent.seconds}
+            points.append({**point, "processors": len(os.sched_getaffinity(0))})
     return {"points": points, **about}
 
 

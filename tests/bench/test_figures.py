@@ -57,11 +57,11 @@ def test_w7_tells_the_worst_wake_beside_the_median() -> None:
 
 
 def test_w9_has_a_rate_for_each_number_of_processes_and_the_cpu_of_one_and_four() -> None:
-    points = [
-        {"processes": count, "n": 1000, "seconds": 1.0, "cpu": {"own": 0.5, "server": 0.25}} for count in (1, 2, 4)
-    ]
+    spent = {"cpu": {"own": 0.5, "server": 0.25}, "processors": 2}
+    points = [{"processes": count, "n": 1000, "seconds": count / 2, **spent} for count in (1, 2, 4)]
     assert figures.values(made.run("W9", "quire_postgres", points=points)) == {
-        "w9_1": 1000, "w9_2": 1000, "w9_4": 1000, "w9_cpu_1": 500, "w9_cpu_4": 500, "w9_server_4": 250,
+        "w9_1": 2000, "w9_2": 1000, "w9_4": 500, "w9_cpu_1": 500, "w9_cpu_4": 500, "w9_server_1": 250,
+        "w9_server_4": 250, "w9_busy_1": 75, "w9_busy_4": 18.75,
     }  # fmt: skip
 
 

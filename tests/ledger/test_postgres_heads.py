@@ -13,7 +13,7 @@ from quire.ledger.postgres import PostgresLedger
 from quire.ledger.postgres_claim import PostgresClaims
 from quire.ledger.postgres_heads import LATE_SECONDS, WHOLE_SECONDS, Heads, code_of
 from quire.ledger.postgres_wire import Lost
-from quire.model.change import Claim, Claimed, Slot
+from quire.model.change import Claim, Claimed, Order, Slot
 from quire.model.record import Record, Status, new_record
 from quire.testing import ToldClock
 from quire.testing.conformance import claim, claimed, slot, start, start_all
@@ -39,18 +39,18 @@ SLOTS = (slot("other", "flow"), slot("step", "flow"))
 def test_a_step_begins_where_its_last_record_stood_and_others_at_the_beginning() -> None:
     heads = Heads(ToldClock(NOW))
     assert heads.of(SLOTS) is None
-    heads.reached([_record("a", NOW - 20), _record("b", NOW - 10)], NOW)
+    heads.reached([_record("a", NOW - 20), _record("b", NOW - 10)], NOW, {})
     assert heads.of(SLOTS) == [-inf, NOW - 10]
-    heads.reached([_record("c", NOW)], NOW)
+    heads.reached([_record("c", NOW)], NOW, {})
     assert heads.of(SLOTS) == [-inf, NOW - LATE_SECONDS]
 
 
 def test_heads_are_forgotten_in_time_however_often_they_move_on() -> None:
     clock = ToldClock(NOW)
     heads = Heads(clock)
-    heads.reached([_record("a", NOW - 20)], NOW)
+    heads.reached([_record("a", NOW - 20)], NOW, {})
     clock.advance(WHOLE_SECONDS - 0.1)
-    heads.reached([_record("b", NOW - 10)], NOW)
+    heads.reached([_record("b", NOW - 10)], NOW, {})
     assert heads.of(SLOTS) == [-inf, NOW - 10]
     clock.advance(0.1)
     assert heads.of(SLOTS) is None
@@ -59,11 +59,12 @@ def test_heads_are_forgotten_in_time_however_often_they_move_on() -> None:
 @pytest.mark.parametrize(
     ("fields", "kept"),
     [
-        ({"due_at": NOW - 5}, True),
+        ({"due_at": NOW - LATE_SECONDS / 2}, True),
+        ({"due_at": NOW - 5}, False),  # another process may have come further than this one
         ({"due_at": NOW - 15}, False),
         ({"due_at": NOW, "priority": 1}, False),
         ({"due_at": NOW - 15, "status": Status.DONE}, True),
-        ({"due_at": NOW - 15, "step": "other"}, True),
+        ({"due_at": NOW - 15, "step": "other"}, False),  # whatever its step is, a claim may look there next
         ({"due_at": None, "status": Status.WAITING}, True),
     ],
 )
@@ -71,9 +72,19 @@ def test_a_row_that_comes_before_a_head_makes_the_next_claim_begin_at_the_beginn
     fields: dict[str, Any], kept: bool
 ) -> None:
     heads = Heads(ToldClock(NOW))
-    heads.reached([_record("a", NOW - 10)], NOW)
+    heads.reached([_record("a", NOW - 10)], NOW, {})
     heads.put([_record("b", **{"due_at": NOW} | fields)])
     assert (heads.of(SLOTS) is not None) is kept
+
+
+def test_claims_that_are_under_way_do_not_make_it_forget_that_the_next_one_begins_at_the_beginning() -> None:
+    heads = Heads(ToldClock(NOW))
+    heads.reached([_record("a", NOW - 20)], NOW, {})
+    heads.put([_record("urgent", NOW - 30)])
+    heads.reached([_record("b", NOW - 10)], NOW, {})
+    assert heads.of(SLOTS) is None
+    heads.reached([_record("c", NOW - 5)], NOW, {})
+    assert heads.of(SLOTS) == [-inf, NOW - 5]
 
 
 def test_a_short_row_of_claims_begins_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,16 +92,16 @@ def test_a_short_row_of_claims_begins_at_the_beginning(monkeypatch: pytest.Monke
     clock = ToldClock(NOW)
     heads = Heads(clock)
     two = [_record("a", NOW - 20), _record("b", NOW - 10)]
-    heads.reached(two, NOW)
+    heads.reached(two, NOW, {})
     assert heads.of(SLOTS) is None
     heads.forget()
-    heads.reached(two, NOW)
+    heads.reached(two, NOW, {})
     assert heads.of(SLOTS) is None
-    heads.reached(two, NOW)
+    heads.reached(two, NOW, {})
     assert heads.of(SLOTS) == [-inf, NOW - 10]
     clock.advance(WHOLE_SECONDS)
     assert heads.of(SLOTS) is None
-    heads.reached(two, NOW)  # the row goes on
+    heads.reached(two, NOW, {})  # the row goes on
     assert heads.of(SLOTS) == [-inf, NOW - 10]
 
 
@@ -151,6 +162,33 @@ async def test_a_claim_begins_where_another_process_has_come(postgres_url: str) 
         assert await claimed(ledger, limit=2) == ["between", names[8]]
 
 
+async def test_something_urgent_of_this_process_is_next_also_where_another_has_come_further(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _spread(ledger, clock, 9)
+        assert await claimed(ledger, limit=2) == names[:2]
+        assert await claimed(other, limit=4, worker="w2") == names[2:6]
+        await start(ledger, "between", priority=4)
+        assert await claimed(ledger, limit=2) == ["between", names[6]]
+
+
+async def test_who_asks_for_nothing_sees_what_is_left_now(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        await _backlog(ledger, clock, 9)
+        assert (await claim(ledger, limit=2)).left_priority == 0
+        await start(other, "urgent", priority=7)
+        assert (await claim(ledger, limit=0)).left_priority == 7
+
+
+@pytest.mark.parametrize("now", [10.0, NOW, 1e13])
+async def test_claims_go_on_whatever_the_clock_says(postgres_url: str, now: float) -> None:
+    clock = ToldClock(now)
+    async with opened(postgres_url, 1, clock) as [ledger]:
+        names = await _spread(ledger, clock, 6)
+        assert [await claimed(ledger, limit=2) for _ in range(4)] == [names[:2], names[2:4], names[4:], []]
+
+
 async def test_how_far_a_claim_came_is_seen_before_it_commits(postgres_url: str) -> None:
     clock = ToldClock(NOW)
     async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
@@ -165,20 +203,90 @@ async def test_how_far_a_claim_came_is_seen_before_it_commits(postgres_url: str)
         assert len(await claimed(ledger)) == 4
 
 
-async def test_what_is_told_never_goes_back_and_small_claims_tell_nothing(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_small_claims_tell_nothing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ToldClock(NOW)
     async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
         await _spread(ledger, clock, 4)
         await claimed(ledger, limit=3)
         assert await _told(connection) == NOW + 60
-        await start(ledger, "urgent", priority=100)
-        assert await claimed(ledger, limit=1) == ["urgent"]
-        assert await _told(connection) == NOW + 60
         monkeypatch.setattr(postgres_heads, "LARGE", 2)
         await claimed(ledger, limit=1)
         assert await _told(connection) == NOW + 60
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_many_urgent_ones_come_one_claim_after_the_other(postgres_url: str, own: bool) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _backlog(ledger, clock, 12)
+        assert await claimed(ledger, limit=4) == names[:4]
+        await start_all(ledger if own else other, [f"u{n}" for n in range(6)], priority=1)
+        clock.advance(0.0 if own else WHOLE_SECONDS)
+        found = []
+        for _ in range(4):
+            found += await claimed(ledger, limit=2)
+            clock.advance(0.1)
+        assert found == [*[f"u{n}" for n in range(6)], *names[4:6]]
+
+
+async def test_who_went_on_meanwhile_does_not_lead_others_past_what_was_found_before(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        names = await _spread(ledger, clock, 14)
+        assert await claimed(ledger, limit=2) == names[:2]
+        clock.advance(0.5)
+        assert await claimed(other, limit=2, worker="w2") == names[2:4]
+        await start_all(other, [f"u{n}" for n in range(4)], priority=100)
+        assert await claimed(other, limit=2, worker="w2") == ["u0", "u1"]  # it wrote them itself
+        await start_all(ledger, [f"v{n}" for n in range(4)], priority=200)
+        clock.advance(0.4)
+        # One goes on from where it was, and the other begins at the beginning and goes on there.
+        assert await claimed(ledger, limit=2) == ["v0", "v1"]
+        assert await claimed(other, limit=2, worker="w2") == ["u2", "u3"]
+        assert await claimed(ledger, limit=2) == ["v2", "v3"]
+        assert await claimed(ledger, limit=2) == names[4:6]
+
+
+def test_a_claim_that_is_answered_late_does_not_lead_past_what_was_found_before() -> None:
+    heads = Heads(ToldClock(NOW))
+    place = ("flow", "step")
+    heads.reached([_record("a", NOW - 20)], NOW, {})
+    heads.reached([_record("urgent", NOW - 60)], NOW, {})
+    heads.reached([_record("b", NOW - 10)], NOW, {place: NOW - 20})
+    assert heads.of(SLOTS) == [-inf, NOW - 60]
+    heads.reached([_record("urgent too", NOW - 50)], NOW, {place: NOW - 60})
+    assert heads.of(SLOTS) == [-inf, NOW - 50]
+
+
+async def test_whoever_claims_hears_of_a_halt_at_once(postgres_url: str) -> None:
+    clock = ToldClock(NOW)
+    async with opened(postgres_url, 2, clock) as [ledger, other]:
+        await _backlog(ledger, clock, 9)
+        before = (await claim(ledger, limit=2)).epoch
+        await other.order(Order("halt", "elsewhere", "ann"))
+        taken = await claim(ledger, limit=2)
+        assert len(taken.records) == 2
+        assert taken.epoch > before
+
+
+async def test_what_another_worker_of_the_same_process_sees_is_its_own(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(postgres_url, 1) as [ledger]:
+        await start(ledger, "long", data=f'"{"x" * 100_000}"')
+        await start(ledger, "capped", step="capped")
+        await claim(ledger, slot("other"), worker="w2")
+        asked = ledger._asked
+
+        async def meanwhile(*args: Any, **more: Any) -> Any:
+            monkeypatch.setattr(ledger, "_asked", asked)
+            ledger._more_is_due = True
+            assert await claimed(ledger, slot("other"), worker="w2") == []
+            return await asked(*args, **more)
+
+        monkeypatch.setattr(ledger, "_asked", meanwhile)
+        ledger._more_is_due = True
+        assert await claimed(ledger, slot(), slot("capped", cap=1)) == ["long", "capped"]
 
 
 @pytest.mark.parametrize(("of", "rank"), [(slot(), NOW + 10_000), (slot("other"), NOW + 100), (None, 0)])
@@ -271,7 +379,7 @@ async def test_a_lost_answer_at_the_end_of_a_backlog_loses_nothing(
         await start(other, "urgent", priority=1)
         took, times = PostgresClaims._took, 0
 
-        async def lost(self: PostgresClaims, claim: Claim, heads: list[float] | None = None) -> list[Record]:
+        async def lost(self: PostgresClaims, claim: Claim, heads: list[float] | None = None) -> Any:
             nonlocal times
             answer = await took(self, claim, heads)
             times += 1

@@ -83,8 +83,14 @@ _LOCK = f"""
     {_due(RECORD, _ANYWHERE)}
     LIMIT $5
 """
-#: What a claim knows of its records is not sent back. In its place come the number of the step, and the last leaf.
-_ANSWERED = {"workflow": "taken.place", "step": "records.log_at", "status": "NULL", "worker": "NULL"}
+#: What a claim knows of its records is not sent back. In its place come the number of the step, the last leaf, and the
+#: epoch: whoever claims hears at once that somebody halted.
+_ANSWERED = {
+    "workflow": "taken.place",
+    "step": "records.log_at",
+    "status": "(SELECT epoch FROM ledger)",
+    "worker": "NULL",
+}
 _WORKFLOW, _STEP, _STATUS, _WORKER = (PLACES[name] for name in _ANSWERED)
 #: The same, and all that follows: they become the worker's, as ``transition.claim`` says, and their lines are chained
 #: as by ``event.chained``. Nothing is due for a worker that is not open, or in a sealed ledger. Rows are found again by
@@ -97,7 +103,7 @@ _TAKE = f"""
         FROM {_MOMENT} AS clock, ledger, workers WHERE sealed = '' AND worker_id = $2 AND closed IS NULL
     ),
     due AS MATERIALIZED (
-        SELECT due.lies, due.rank, slot.code, slot.place, slot.timeout, slot.before, slot.after
+        SELECT due.lies, due.rank, slot.code, slot.head, slot.place, slot.timeout, slot.before, slot.after
         FROM moment
         CROSS JOIN (
             SELECT workflow, step, room, timeout, before, after, code, place, {HEAD} AS head
@@ -182,7 +188,8 @@ class PostgresClaims(PostgresDecides):
         self._more_is_due = False
         self._limited_is_due = False
         self._heads = Heads(clock or SYSTEM)
-        #: What the last look at what is left saw. While claims go on from heads it is as old as these may be.
+        #: What the last look at what is left saw. A claim that goes on from heads, and finds all it asks for, has no
+        #: look of its own.
         self._look: _Peek | None = None
 
     async def claim(self, claim: Claim) -> Claimed:
@@ -225,30 +232,36 @@ class PostgresClaims(PostgresDecides):
 
     async def _taken(self, claim: Claim) -> Claimed:
         """What is due of steps that nothing limits; then, if there is room left, of those with a cap or a rate."""
-        heads = self._heads.of(claim.slots)
-        taken = await self._took(claim, heads)
+        heads = self._heads.of(claim.slots) if claim.limit else None  # who asks for nothing wants to look
+        taken, epoch, look = await self._took(claim, heads)
         if heads is not None and len(taken) < claim.limit:
-            before = len(taken)
-            taken += await self._took(claim._replace(limit=claim.limit - before, before=before))
-        look = self._look
+            before, heads = len(taken), None
+            rest, epoch, look = await self._took(claim._replace(limit=claim.limit - before, before=before))
+            taken += rest
+        self._look = look = look or self._look
         assert look is not None
         now = taken[-1].updated_at if taken else look.now
-        claimed = Claimed(tuple(taken), now, look.next_due, look.priority, look.epoch)
+        claimed = Claimed(tuple(taken), now, look.next_due, look.priority, max(epoch, look.epoch))
         room = claim.limit - len(taken)
         if room > 0:
             self._heads.forget()
         else:
-            self._heads.reached(taken, now)
+            places = [(slot.workflow, slot.step) for slot in claim.slots]
+            self._heads.reached(taken, now, dict(zip(places, heads or (), strict=False)))
         if room <= 0 or not look.limited:
             return claimed
         others = tuple(filter(limited, claim.slots))
         more = await self._weighed(claim._replace(slots=others, limit=room, before=len(taken)), claim)
         return more._replace(records=claimed.records + more.records)
 
-    async def _took(self, claim: Claim, heads: list[float] | None = None) -> list[Record]:
-        """What is due of steps that nothing limits, from these heads on; without heads also a look at what is left."""
+    async def _took(self, claim: Claim, heads: list[float] | None = None) -> tuple[list[Record], int, _Peek | None]:
+        """What is due of steps that nothing limits, from these heads on, and the epoch, 0 if nothing is due.
 
-        async def body(wire: Wire) -> list[Record]:
+        Without heads also a look at what is left.
+        """
+        epoch = 0
+
+        async def body(wire: Wire) -> tuple[list[Record], _Peek | None]:
             # No other claim of this worker runs meanwhile, such as a try whose answer was lost, and nobody closes it.
             self._lock(wire, Want(quiet={claim.worker}))
             place = self._take(wire, claim, heads)
@@ -259,10 +272,12 @@ class PostgresClaims(PostgresDecides):
             ends: list[int | None] = []
 
             def read(answer: Answer) -> None:
+                nonlocal epoch
                 worker, names = claim.worker, _sent(claim.worker, claim.slots).names
                 for row in answer.rows():
                     values = list(row)
                     ends.append(values[_STEP])
+                    epoch = values[_STATUS]
                     # One object for all of them, where each row would bring its own.
                     values[_WORKFLOW], values[_STEP] = names[values[_WORKFLOW] - 1]
                     values[_STATUS], values[_WORKER] = Status.RUNNING, worker
@@ -272,14 +287,10 @@ class PostgresClaims(PostgresDecides):
             if standing is not None:
                 self._stands(View(), answers[standing])
             self._ends.put(taken, ends)
-            if peek is not None:
-                self._look = self._looked(answers[peek].rows()[0])
-            return taken
+            return taken, self._looked(answers[peek].rows()[0]) if peek is not None else None
 
-        taken = await self._transacted(self._claims, body)
-        if heads is None:
-            look = self._look
-            assert look is not None
+        taken, look = await self._transacted(self._claims, body)
+        if look is not None:
             if look.sealed:
                 raise Moved(sealed_text(look.sealed))
             may_claim(claim, known=look.closed is not None, closed=look.closed or None)
@@ -288,7 +299,7 @@ class PostgresClaims(PostgresDecides):
             blobs = dict(await self._asked(READ_BLOBS, array("text", sorted(references)), lane=self._claims))
             taken = [rows.with_blobs(row, Record, lambda ref, where: resolved(ref, blobs, where)) for row in taken]
         self._remember(taken)
-        return taken
+        return taken, epoch, look
 
     def _take(self, wire: Wire, claim: Claim, heads: list[float] | None) -> int:
         sent = _sent(claim.worker, claim.slots)

@@ -14,7 +14,7 @@ another did, one does within ``WHOLE_SECONDS``; and a claim that finds less than
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from zlib import crc32
 
@@ -35,9 +35,12 @@ LARGE = 20
 #: The sequence holds one number: in its upper bits which step it is of, in its lower ones a rank, in microseconds.
 _RANK_BITS = 51
 _CODES = 1 << 63 - _RANK_BITS
-#: Ranks are counted from here, the beginning of 2020; 51 bits reach to the end of the century.
+#: Ranks are counted from here, the beginning of 2020; 51 bits reach to 2091, and later ranks are told as that.
 _ERA = 1_577_836_800
-_RANK = f"({_ERA} + (last_value & {(1 << _RANK_BITS) - 1})::float8 / 1000000)"
+_MOST = (1 << _RANK_BITS) - 1
+#: Ranks that differ by less are taken for the same.
+_ALIKE = 0.001
+_RANK = f"({_ERA} + (last_value & {_MOST})::float8 / 1000000)"
 
 
 def _holds(code: str) -> str:
@@ -51,12 +54,17 @@ HEAD = f"CASE WHEN known > '-infinity' AND {_holds('code')} THEN greatest(known,
 
 
 def reached(large: str) -> str:
-    """SQL: tells how far a claim came that found so many, in a table ``due``, if all are of one step."""
-    last = f"SELECT CASE WHEN {_holds('min(due.code)')} THEN last_value ELSE 1 END FROM reached CROSS JOIN moment"
+    """SQL: tells how far a claim came that found so many, in a table ``due``, if all are of one step.
+
+    One from the beginning says it also if others have come further: what it found lay before them, and more may. One
+    from a ``head`` that lies after what is told now leaves that: somebody has gone back since it began.
+    """
     rank = f"least(max(rank), (SELECT now FROM moment) - {LATE_SECONDS}) - {_ERA}"
     # A microsecond less: rounding shall not make it greater than the rank itself.
-    new = f"min(code) << {_RANK_BITS} | greatest(1, floor(1000000 * ({rank})) - 1)::bigint"
-    tells = f"setval('reached', greatest(({last}), {new}))"
+    new = f"min(code) << {_RANK_BITS} | greatest(1, least(floor(1000000 * ({rank})) - 1, {_MOST}))::bigint"
+    others = f"{_holds('min(due.code)')} AND min(due.head) > '-infinity'"
+    last = f"CASE WHEN {_RANK} < min(due.head) - {_ALIKE} THEN last_value ELSE greatest(last_value, {new}) END"
+    tells = f"(SELECT setval('reached', CASE WHEN {others} THEN {last} ELSE {new} END) FROM reached CROSS JOIN moment)"
     return f"SELECT CASE WHEN count(*) >= {large} AND min(code) = max(code) THEN {tells} END FROM due"
 
 
@@ -74,15 +82,24 @@ class Heads:
         self._until = 0.0
         #: How many records claims took in a row that found as much as they asked for.
         self._row = 0
+        #: The next claim begins at the beginning, whatever those that are under way will find.
+        self._anew = False
 
     def of(self, slots: Sequence[Slot]) -> list[float] | None:
-        """None: the next claim begins at the beginning."""
-        if self._ranks and self._clock.boottime() >= self._until:
-            self._ranks = {}
-        return [self._ranks.get((slot.workflow, slot.step), -inf) for slot in slots] if self._ranks else None
+        """None: the next claim begins at the beginning. While it is under way others go on from the heads."""
+        if not self._ranks:
+            return None
+        if self._anew or self._clock.boottime() >= self._until:
+            self._anew, self._until = False, self._clock.boottime() + WHOLE_SECONDS
+            return None
+        return [self._ranks.get((slot.workflow, slot.step), -inf) for slot in slots]
 
-    def reached(self, taken: Sequence[Record], now: float) -> None:
-        """A claim took all that it asked for, of each step in the order of rank."""
+    def reached(self, taken: Sequence[Record], now: float, began: Mapping[tuple[str, str], float]) -> None:
+        """A claim took all that it asked for, of each step in the order of rank.
+
+        ``began``: where it began, by step; at the beginning, where none is given. What it found there may lie before
+        the heads, and more may; then claims that began after it, and are answered later, do not count.
+        """
         self._row += len(taken)
         if self._row < FAR:
             return
@@ -90,17 +107,24 @@ class Heads:
             self._until = self._clock.boottime() + WHOLE_SECONDS
         for place, last in {(record.workflow, record.step): record for record in taken}.items():
             if last.rank is not None:
-                self._ranks[place] = min(last.rank, now - LATE_SECONDS)
+                end, head = min(last.rank, now - LATE_SECONDS), began.get(place, -inf)
+                if head == -inf:
+                    self._ranks[place] = end
+                elif self._ranks.get(place, -inf) >= head:
+                    self._ranks[place] = max(self._ranks[place], end)
 
     def put(self, changed: Iterable[Record]) -> None:
-        """This process wrote these rows: does any come before the head of its step?"""
-        if not self._ranks:
+        """This process wrote these rows: may one come before where claims of its step begin?
+
+        How far others have come is not known here, but nobody tells of a rank later than ``LATE_SECONDS`` ago.
+        """
+        if not self._row:
             return
         for record in changed:
             if record.status in CLAIMABLE:
-                rank, head = record.rank, self._ranks.get((record.workflow, record.step))
-                if rank is not None and head is not None and rank < head:
-                    self._ranks = {}
+                rank = record.rank
+                if rank is not None and rank < record.updated_at - LATE_SECONDS:
+                    self._anew = True
                     return
 
     def forget(self) -> None:

@@ -9,7 +9,8 @@ commit. So claims that go on side by side do not pass over each other's records 
 
 What is due before there is rare, and is not lost: something more urgent, or something committed long after it was due,
 or what a claim had reached that did not land. If this process wrote it, the next claim begins at the beginning; if
-another did, one does within ``WHOLE_SECONDS``; and a claim that finds less than it asks for begins again, there.
+another did, one does within ``WHOLE_SECONDS``; and a claim that finds less than it asks for begins again, there. Such a
+claim leads all others back to where it came, for there may be more.
 """
 
 from __future__ import annotations

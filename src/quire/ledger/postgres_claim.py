@@ -74,15 +74,6 @@ def _due(columns: str, begins: str) -> str:
     """
 
 
-_MOMENT = f"(SELECT {NOW} AS now, {_MARGIN} AS margin)"
-_LOCK = f"""
-    WITH {_ORDERS}
-    SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in Record._fields)}
-    FROM {_MOMENT} AS moment
-    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS slot (workflow, step, room, place)
-    {_due(RECORD, _ANYWHERE)}
-    LIMIT $5
-"""
 #: What a claim knows of its records is not sent back. In its place come the number of the step, the last leaf, and the
 #: epoch: whoever claims hears at once that somebody halted.
 _ANSWERED = {
@@ -92,6 +83,15 @@ _ANSWERED = {
     "worker": "NULL",
 }
 _WORKFLOW, _STEP, _STATUS, _WORKER = (PLACES[name] for name in _ANSWERED)
+_MOMENT = f"(SELECT {NOW} AS now, {_MARGIN} AS margin)"
+_LOCK = f"""
+    WITH {_ORDERS}
+    SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in Record._fields)}
+    FROM {_MOMENT} AS moment
+    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS slot (workflow, step, room, place)
+    {_due(RECORD, _ANYWHERE)}
+    LIMIT $5
+"""
 #: The same, and all that follows: they become the worker's, as ``transition.claim`` says, and their lines are chained
 #: as by ``event.chained``. Nothing is due for a worker that is not open, or in a sealed ledger. Rows are found again by
 #: where they lie (ctid): one that somebody changed while this statement began does not lie there any more as far as it

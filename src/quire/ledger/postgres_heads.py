@@ -8,9 +8,9 @@ while their claims are under way, by a sequence of the server (``reached``): tha
 commit. So claims that go on side by side do not pass over each other's records one by one.
 
 What is due before there is rare, and is not lost: something more urgent, or something committed long after it was due,
-or what a claim had reached that did not land. If this process wrote it, the next claim begins at the beginning; if
-another did, one does within ``WHOLE_SECONDS``; and a claim that finds less than it asks for begins again, there. Such a
-claim leads all others back to where it came, for there may be more.
+or what a claim had reached that did not land. If this process wrote it, before its own head, the next claim begins at
+the beginning; otherwise one does within ``WHOLE_SECONDS``; and a claim that finds less than it asks for begins again,
+there. Such a claim leads all others back to where it came, for there may be more.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ class Heads:
         """None: the next claim begins at the beginning. While it is under way others go on from the heads."""
         if not self._ranks:
             return None
-        if self._anew or self._clock.boottime() >= self._until:
-            self._anew, self._until = False, self._clock.boottime() + WHOLE_SECONDS
+        now = self._clock.boottime()
+        if self._anew or now >= self._until:
+            self._anew, self._until = False, now + WHOLE_SECONDS
             return None
         return [self._ranks.get((slot.workflow, slot.step), -inf) for slot in slots]
 
@@ -115,19 +116,16 @@ class Heads:
                     self._ranks[place] = max(self._ranks[place], end)
 
     def put(self, changed: Iterable[Record]) -> None:
-        """This process wrote these rows: may one come before where claims of its step begin?
-
-        How far others have come is not known here, but nobody tells of a rank later than ``LATE_SECONDS`` ago.
-        """
-        if not self._row:
+        """This process wrote these rows: does any come before the head of its step?"""
+        if not self._ranks:
             return
         for record in changed:
             if record.status in CLAIMABLE:
-                rank = record.rank
-                if rank is not None and rank < record.updated_at - LATE_SECONDS:
+                rank, head = record.rank, self._ranks.get((record.workflow, record.step))
+                if rank is not None and head is not None and rank < head:
                     self._anew = True
                     return
 
     def forget(self) -> None:
         """A claim found less than it asked for."""
-        self._ranks, self._row = {}, 0
+        self._ranks, self._row, self._anew = {}, 0, False

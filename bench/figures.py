@@ -63,6 +63,8 @@ METRICS = [
     _metric("w9_1", "1 process", "records/s", MORE),
     _metric("w9_2", "2 processes", "records/s", MORE),
     _metric("w9_4", "4 processes", "records/s", MORE),
+    _metric("w9_default_1", "1 process by default", "records/s", MORE),
+    _metric("w9_default_4", "4 processes by default", "records/s", MORE),
     _metric("w9_cpu_1", "CPU of 1 worker", "us a record", LESS),
     _metric("w9_cpu_4", "CPU of 4 workers", "us a record", LESS),
     _metric("w9_server_1", "CPU of server and client with 1", "us a record", LESS),
@@ -173,9 +175,13 @@ def _w8(found: dict[str, Any]) -> dict[str, float]:
 
 
 def _w9(found: dict[str, Any]) -> dict[str, float]:
-    result = {f"w9_{point['processes']}": point["n"] / point["seconds"] for point in found["points"]}
+    result: dict[str, float] = {}
     for point in found["points"]:
-        count = point["processes"]
+        count, rate = point["processes"], point["n"] / point["seconds"]
+        if point.get("by_default"):
+            result[f"w9_default_{count}"] = rate
+            continue
+        result[f"w9_{count}"] = rate
         if "cpu" in point and count in (1, 4):
             own, server = point["cpu"]["own"], point["cpu"]["server"]
             result[f"w9_cpu_{count}"] = own * 1e6 / point["n"]

@@ -433,10 +433,10 @@ class QuireAdapter(Profiled, Adapter):
         await self.client.start_many(one, ({"number": number} for number in range(n)))
         return {"n": n}
 
-    async def work(self) -> Answer:
+    async def work(self, by_default: bool = False) -> Answer:
         bodies.expect(10**9)
         at = time.monotonic()
-        await self.launch()
+        await (self.launch(self.client.worker().concurrency) if by_default else self.launch())
         return {"at": at}
 
     async def drained(self, n: int) -> Answer:

@@ -1,8 +1,8 @@
 """The bars that Quire must reach, computed from the figures of one run.
 
 Each is read strictly: "the best peer" and "every peer" are those on any store, and what must not happen is judged by
-its worst repetition. Beside such a bar stands the same comparison with the peers on the same store alone, which is no
-bar of its own.
+its worst repetition. Beside such a bar stands the same comparison with the peers on the same store alone, or in other
+circumstances, which is no bar of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ from bench.figures import Summary, summarise
 Table = dict[str, dict[str, Summary]]
 STORES = {"quire_sqlite": "SQLite", "quire_postgres": "PostgreSQL"}
 KINDS = {"SQLite": "sqlite", "PostgreSQL": "postgres"}
+#: W9: the bar, by the figures that it compares; and what stands beside it.
+PROCESSES = {
+    "w9": "not slower than one",
+    "w9_default": "the same, at a worker's defaults",
+    "w9_labour": "the same, steps of 1 ms of CPU",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,7 @@ def judge(results: dict[str, Any]) -> list[Bar]:
             limit(table, "w8_duplicates", own, 0, f"W8 duplicates, {store}", "0"),
             limit(table, "w8_lost", own, 0, f"W8 lost, {store}", "0"),
         ]
-    return [*bars, processes(table)]
+    return [*bars, *(processes(table, key, bar) for key, bar in PROCESSES.items())]
 
 
 def rivals(peers: dict[str, Any], store: str = "") -> list[str]:
@@ -161,10 +167,10 @@ def recovery(results: dict[str, Any], table: Table, own: str, store: str) -> Bar
     )
 
 
-def processes(table: Table) -> Bar:
-    figure, bar = "W9 four processes, PostgreSQL", "not slower than one"
-    one, four = (table.get(key, {}).get("quire_postgres") for key in ("w9_1", "w9_4"))
+def processes(table: Table, key: str, bar: str) -> Bar:
+    figure, beside = "W9 four processes, PostgreSQL", key != "w9"
+    one, four = (table.get(f"{key}_{count}", {}).get("quire_postgres") for count in (1, 4))
     if one is None or four is None:
-        return Bar(figure=figure, bar=bar)
-    value = four.median / one.median
-    return Bar(figure=figure, bar=bar, found=value, reached=value >= 1.0, noisy=one.noisy or four.noisy, unit="x")
+        return Bar(figure=figure, bar=bar, beside=beside)
+    value, noisy = four.median / one.median, one.noisy or four.noisy
+    return Bar(figure=figure, bar=bar, found=value, reached=value >= 1.0, noisy=noisy, unit="x", beside=beside)

@@ -65,6 +65,8 @@ METRICS = [
     _metric("w9_4", "4 processes", "records/s", MORE),
     _metric("w9_default_1", "1 process by default", "records/s", MORE),
     _metric("w9_default_4", "4 processes by default", "records/s", MORE),
+    _metric("w9_labour_1", "1 process, steps of 1 ms of CPU", "records/s", MORE),
+    _metric("w9_labour_4", "4 processes, steps of 1 ms of CPU", "records/s", MORE),
     _metric("w9_cpu_1", "CPU of 1 worker", "us a record", LESS),
     _metric("w9_cpu_4", "CPU of 4 workers", "us a record", LESS),
     _metric("w9_server_1", "CPU of server and client with 1", "us a record", LESS),
@@ -178,8 +180,8 @@ def _w9(found: dict[str, Any]) -> dict[str, float]:
     result: dict[str, float] = {}
     for point in found["points"]:
         count, rate = point["processes"], point["n"] / point["seconds"]
-        if point.get("by_default"):
-            result[f"w9_default_{count}"] = rate
+        if point.get("how"):
+            result[f"w9_{point['how']}_{count}"] = rate
             continue
         result[f"w9_{count}"] = rate
         if "cpu" in point and count in (1, 4):

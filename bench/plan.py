@@ -226,8 +226,8 @@ WORKLOADS = [
     Workload(
         name="W9",
         title="40,000 one-step records drained by 1, 2 and 4 worker processes",
-        full={"n": 40_000, "processes": [1, 2, 4]},
-        quick={"n": 200, "processes": [1, 2, 4]},
+        full={"n": 40_000, "processes": [1, 2, 4], "labours": 2000, "labour_seconds": 0.001},
+        quick={"n": 200, "processes": [1, 2, 4], "labours": 50, "labour_seconds": 0.001},
         timeout=600,
         repeat_peers=1,
         guess=20,

@@ -53,7 +53,9 @@ All processes and the server share the cores of this machine. The clock runs fro
 Quire that is some 12 ms of CPU for each, two thirds of it the server's. The end is seen by a look every 20 ms whether
 anything is left (Procrastinate and the engines: how much is left). *Busy* is how much of all processors the workers,
 the server and the client used: what one worker leaves idle is all that more workers could gain. *By default* is Quire
-with as many records at once as a worker takes if nobody says otherwise (100), where the bar is of 2,000.
+with as many records at once as a worker takes if nobody says otherwise (100), where the bar is of 2,000. *Steps of 1 ms
+of CPU* is what people start more processes for: Python uses one processor in each. There 2,000 records are drained,
+and Quire is as by default.
 """,
     "W10": """\
 *When turns double*: 2 is linear, 4 is quadratic.

@@ -162,33 +162,40 @@ def wait_for_lines(process: PeerProcess, path: Path, count: int, timeout: float)
 def many_processes(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
     """W9: one client starts the records, then 1, 2 and 4 worker processes are let loose on them.
 
-    Quire's once more as they are by default: what they have at once here is made for steps that do nothing.
+    Quire's once more as they are by default: what they have at once here is made for steps that do nothing. And all
+    once more with steps that use the processor, which is what people start more processes for; Quire's by default.
     """
     if peer.store != "postgres":
         raise NotOffered("measured on PostgreSQL only")
     points = []
     about: dict[str, object] = {}
-    counts = [(count, False) for count in sizes["processes"]]
+    ends = [count for count in sizes["processes"] if count in (1, 4)]
+    turns = [(count, sizes["n"], "") for count in sizes["processes"]]
     if peer.kind == "quire":
-        counts += [(count, True) for count in sizes["processes"] if count in (1, 4)]
-    for count, by_default in counts:
+        turns += [(count, sizes["n"], "default") for count in ends]
+    turns += [(count, sizes["labours"], "labour") for count in ends]
+    for count, n, how in turns:
+        by_default = peer.kind == "quire" and bool(how)
         with session.place(peer) as place:
             processes = [session.spawn(peer) for _ in range(count + 1)]
             try:
                 for process in processes:
                     about = process.call("setup", 120, url=place.url, directory=str(place.directory))
                 client, *workers = processes
-                client.call("enqueue", workload.timeout, n=sizes["n"])
+                client.call("enqueue", workload.timeout, n=n)
+                if how == "labour":
+                    for worker in workers:
+                        worker.call("labour", 60, seconds=sizes["labour_seconds"])
                 for worker in workers:
                     worker.send("work", **({"by_default": True} if by_default else {}))
                 with Spent(*workers) as spent:
                     begin = min(worker.receive("work", 60)["at"] for worker in workers)
-                    end = client.call("drained", workload.timeout, n=sizes["n"])["at"]
+                    end = client.call("drained", workload.timeout, n=n)["at"]
             finally:
                 for process in processes:
                     process.kill()
-            point = {"processes": count, "n": sizes["n"], "seconds": end - begin, "cpu": spent.seconds}
-            points.append({**point, "processors": len(os.sched_getaffinity(0)), "by_default": by_default})
+            point = {"processes": count, "n": n, "seconds": end - begin, "cpu": spent.seconds, "how": how}
+            points.append({**point, "processors": len(os.sched_getaffinity(0))})
     return {"points": points, **about}
 
 

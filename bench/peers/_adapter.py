@@ -38,6 +38,7 @@ class Adapter:
     idle() / poke() / woken()        start a worker / start one record, ``at`` / ``at`` of each run so far (W7)
     crash(...) / resume(...)         begin work and be killed / finish it in a new process (W8)
     enqueue(n) / work() / drained(n) W9: one client, several worker processes
+    labour(seconds)                  from now on every body uses the processor for so long
     w10(turns, turn_bytes)           bytes: growth of the store by one transcript of that many turns
     w11(transitions)                 samples: [transitions so far, resident kB, objects], by default through w2
     profiling() / profile(...)       before ``setup`` / seconds, loop_cpu, threads: the call under a profiler
@@ -52,6 +53,10 @@ class Adapter:
 
     def close(self) -> Any:
         """Stop what runs in the background. The harness kills the process group afterwards anyway."""
+
+    def labour(self, seconds: float) -> Answer:
+        Tally.labour = seconds
+        return {}
 
     def w11(self, transitions: int) -> Any:
         if inspect.iscoroutinefunction(getattr(self, "w2", None)):
@@ -82,6 +87,9 @@ def rests(n: int, pause: float) -> list[float]:
 class Tally:
     """Counts the runs of a step body, so that a workload can prove that all of its work was done, and no more."""
 
+    #: So long a body uses the processor, in seconds; of all that this process counts.
+    labour: ClassVar[float] = 0.0
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._full = threading.Event()
@@ -98,6 +106,10 @@ class Tally:
             self._tell = None
 
     def hit(self) -> None:
+        if self.labour:
+            end = time.thread_time() + self.labour
+            while time.thread_time() < end:
+                pass
         with self._lock:
             self.count += 1
             if len(self.times) < 1000:

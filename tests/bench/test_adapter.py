@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 
 import pytest
 
-from bench.peers._adapter import Filler, Tally, clone_rows, text_of, thin
+from bench.peers._adapter import Adapter, Filler, Tally, clone_rows, text_of, thin
 from bench.peers._profiled import Profiler, apart, module_of
 
 
@@ -38,6 +39,15 @@ def test_a_tally_knows_too_few_and_too_many() -> None:
     tally.hit()
     with pytest.raises(AssertionError, match="3 bodies ran, 2 expected"):
         tally.check()
+
+
+def test_a_body_that_labours_uses_the_processor_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tally, "labour", 0.0)
+    Adapter().labour(0.003)
+    tally = Tally()
+    begun = time.thread_time()
+    tally.hit()
+    assert (tally.count, time.thread_time() - begun >= 0.003) == (1, True)
 
 
 def test_samples_are_thinned_but_the_last_one_stays() -> None:

@@ -59,8 +59,9 @@ def w8(peer: str, seconds: float, duplicates: int = 0) -> dict[str, Any]:
     return made.run("W8", peer, seconds=seconds, duplicates=duplicates, lost=0, settings=settings)
 
 
-def w9(one: float, four: float) -> dict[str, Any]:
-    points = [{"processes": count, "n": 100, "seconds": 100 / rate} for count, rate in ((1, one), (4, four))]
+def w9(one: float, four: float, how: str = "") -> dict[str, Any]:
+    rates = ((1, one), (4, four))
+    points = [{"processes": count, "n": 100, "seconds": 100 / rate, "how": how} for count, rate in rates]
     return made.run("W9", "quire_postgres", points=points)
 
 
@@ -125,6 +126,13 @@ def test_beside_a_strict_bar_stands_the_same_store_alone() -> None:
     assert found("W3 p50, PostgreSQL", "below every peer", *runs).against == "Huey, SQLite"
     beside = found("W3 p50, PostgreSQL", "the same, of the peers on PostgreSQL", *runs)
     assert (beside.beside, beside.found, beside.against) == (True, 0.5, "PgQueuer, PostgreSQL")
+
+
+@pytest.mark.parametrize(("how", "told"), [("default", "at a worker's defaults"), ("labour", "steps of 1 ms of CPU")])
+def test_beside_the_bar_of_four_processes_stands_how_they_fare_otherwise(how: str, told: str) -> None:
+    bar = found("W9 four processes, PostgreSQL", f"the same, {told}", w9(100, 170, how))
+    assert bar.beside and bar.found == pytest.approx(1.7)
+    assert found(*ASKED[25], w9(100, 170, how)).found is None
 
 
 def test_a_bar_that_rests_on_a_disturbed_figure_says_so() -> None:

@@ -56,13 +56,15 @@ def test_w7_tells_the_worst_wake_beside_the_median() -> None:
     assert found == {"w7_statements": 20, "w7_wake": 4.0, "w7_wake_worst": 60.0}
 
 
-def test_w9_has_a_rate_for_each_number_of_processes_and_the_cpu_of_one_and_four_and_rates_by_default() -> None:
+def test_w9_has_a_rate_for_each_number_of_processes_and_the_cpu_of_one_and_four_and_rates_of_other_ways() -> None:
     spent = {"cpu": {"own": 0.5, "server": 0.25}, "processors": 2}
     points = [{"processes": count, "n": 1000, "seconds": count / 2, **spent} for count in (1, 2, 4)]
-    points += [{"processes": count, "n": 1000, "seconds": 5 / count, **spent, "by_default": True} for count in (1, 4)]
+    points += [{"processes": count, "n": 1000, "seconds": 5 / count, **spent, "how": "default"} for count in (1, 4)]
+    points += [{"processes": count, "n": 100, "seconds": 2 / count, **spent, "how": "labour"} for count in (1, 4)]
     assert figures.values(made.run("W9", "quire_postgres", points=points)) == {
         "w9_1": 2000, "w9_2": 1000, "w9_4": 500, "w9_cpu_1": 500, "w9_cpu_4": 500, "w9_server_1": 250,
         "w9_server_4": 250, "w9_busy_1": 75, "w9_busy_4": 18.75, "w9_default_1": 200, "w9_default_4": 800,
+        "w9_labour_1": 50, "w9_labour_4": 200,
     }  # fmt: skip
 
 

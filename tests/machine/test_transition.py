@@ -77,6 +77,7 @@ TABLE = [
     Row("Yielded", "worker", settled(Yielded("budget")), {R: P}),
     Row("Stopped", "worker", settled(Stopped("a typo")), {R: C}),
     Row("Stopped, to be undone", "worker", settled(Stopped("a typo", undo=True)), {R: P}),
+    Row("undone", "worker, at @undo", lambda r: transition.undone(r, LATER), {R: C}),
     Row("claim", "ledger", lambda r: transition.claim(r, LATER, "w2", "run_2", 30.0), {P: R, W: R, N: R}),
     Row("wake", "ledger", lambda r: transition.wake(r, LATER, "signal", "paid"), {W: P, N: P}),
     Row("turn", "ledger", lambda r: transition.turn(r, LATER), {W: P}),
@@ -84,6 +85,7 @@ TABLE = [
     Row("lose, too often", "ledger", lambda r: transition.lose(r._replace(losses=2), LATER, "again"), {R: E}),
     Row("orphan", "ledger", lambda r: transition.orphan(r, LATER), {R: P}),
     Row("answer", "person", lambda r: transition.answered(r, LATER, "question", {"by": "ann"}), {**NOBODY_HOLDS, N: P}),
+    Row("vote", "person", lambda r: transition.voted(r, LATER, [QUESTION], {"by": "ann"}), {N: N}),
     Row("resolve", "person", lambda r: transition.resolved(r, LATER, "effect", {"by": "ann"}), {**NOBODY_HOLDS, N: P}),
     Row(
         "move",
@@ -139,6 +141,12 @@ TABLE = [
         "person",
         lambda r: transition.revive(r, LATER, "ann", 7),
         {P: P, R: None, W: P, N: P, D: None, E: P, C: P},
+    ),
+    Row(
+        "revive, of what rests",
+        "person",
+        lambda r: transition.revive(r._replace(waits=dump_waits([Wait(On.REST, name="work")])), LATER, "ann", 7),
+        {C: W},
     ),
     Row(
         "adopt",
@@ -371,7 +379,7 @@ def test_a_wake_removes_the_wait_that_was_answered_and_remembers_the_others() ->
 
 
 def test_a_doubt_asks_about_every_open_effect() -> None:
-    image = transition.doubt(a_record(R), LATER, [("k1", "post"), ("k2", "mail")])
+    image = transition.doubt(a_record(R), [("k1", "post"), ("k2", "mail")])
 
     assert (image.status, image.question, image.worker, image.due_at) == (N, "Did 'post' happen?", None, None)
     assert [(wait.on, wait.key, wait.name) for wait in load_waits(image.waits)] == [

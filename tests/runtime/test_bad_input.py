@@ -284,6 +284,18 @@ async def test_a_plain_step_is_told_that_its_note_is_no_text() -> None:
         assert record.status == "ERROR" and "run.note takes text; 5 is none" in record.error
 
 
+async def test_a_plain_step_is_told_that_run_all_is_not_for_it() -> None:
+    @workflow
+    def together(run: SyncRun[dict[str, Any]]) -> None:
+        run.all(run.call(len, "ab"), run.call(len, "c"))
+
+    async with Trial(together) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.status == "ERROR" and "run.all is for async steps: write the step as 'async def'" in record.error
+
+
 async def test_a_value_that_does_not_survive_its_round_trip_fails_on_the_first_day() -> None:
     def pair():  # type: ignore[no-untyped-def]
         return (1, 2)

@@ -664,6 +664,12 @@ def test_the_plain_face_does_what_the_other_does() -> None:
         assert q.work(until="d") == 1
         assert handle.result() == 42
         assert [event.kind for event in q.events("d")][-1] == "done"
+        many = q.start_many(double, [{"n": 1}, {"n": 2}], ids=["f", "g"])
+        q.work()
+        for handle in many:
+            q.answer(handle.record_id, "approve")
+        q.work()
+        assert [handle.result() for handle in many] == [2, 4]
         cancelled = q.start(double, {"n": 1}, id="e")
         q.cancel("e")
         with pytest.raises(ResultMissing, match="it ended as CANCELLED"):

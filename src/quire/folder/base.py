@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from quire.errors import QuireError
@@ -116,15 +117,17 @@ class Folder(ABC):
     async def paths(self, under: str) -> list[str]:
         """The files below this directory, sorted. For configuration and verification: nothing else is decided by it."""
 
-    @abstractmethod
+    # -- made of the above -------------------------------------------------------------------------------------
+
     def link(self, path: str) -> str:
         """How records name this file: resolved by ``path_of``, on this machine and others."""
+        return path
 
-    @abstractmethod
     def path_of(self, link: str) -> str | None:
         """The path behind a link of this folder; None if it is no such link."""
-
-    # -- made of the above -------------------------------------------------------------------------------------
+        parts = PurePosixPath(link).parts
+        ours = len(parts) > 1 and parts[0] == WORKFLOWS and ".." not in parts and "/".join(parts) == link
+        return link if ours else None
 
     def layout(self, workflow: str) -> Layout:
         return Layout(workflow, self.names)

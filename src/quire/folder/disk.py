@@ -19,6 +19,8 @@ def _found() -> Any:
 
 
 _syncfs = _found()
+#: So much of a file is its head.
+_HEAD_BYTES = 200
 
 
 class Disk:
@@ -97,9 +99,9 @@ class Disk:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
 
-    def head(self, path: str, length: int = 200) -> bytes:
+    def head(self, path: str) -> bytes:
         try:
             with open(path, "rb") as file:
-                return file.read(length)
+                return file.read(_HEAD_BYTES)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return b""

@@ -151,14 +151,6 @@ class DriveFolder(Folder):
             self._open_now = False
             await self.transport.close()
 
-    def link(self, path: str) -> str:
-        return path
-
-    def path_of(self, link: str) -> str | None:
-        parts = PurePosixPath(link).parts
-        ours = len(parts) > 1 and parts[0] == WORKFLOWS and ".." not in parts and "/".join(parts) == link
-        return link if ours else None
-
     # -- ids -------------------------------------------------------------------------------------------------------
 
     def _name(self, path: str) -> str:

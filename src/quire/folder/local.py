@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import groupby
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeVar
 
 from quire.clock import new_id
@@ -65,14 +65,6 @@ class LocalFolder(Folder):
 
     async def paths(self, under: str) -> list[str]:
         return await self._in_thread(lambda: sorted(self._walk(under)))
-
-    def link(self, path: str) -> str:
-        return path
-
-    def path_of(self, link: str) -> str | None:
-        parts = PurePosixPath(link).parts
-        ours = len(parts) > 1 and parts[0] == WORKFLOWS and ".." not in parts and "/".join(parts) == link
-        return link if ours else None
 
     # -- in the folder's thread --------------------------------------------------------------------------------
 

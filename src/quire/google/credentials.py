@@ -49,10 +49,6 @@ class StaticToken:
         pass
 
 
-def anonymous() -> Credentials:
-    return StaticToken("")
-
-
 class GoogleAuth:
     """Credentials of google-auth, refreshed in a thread of their own."""
 
@@ -118,7 +114,7 @@ def _request(
         raise TransportError(str(error)) from error  # type: ignore[no-untyped-call]
 
 
-def from_file(path: str | Path, scopes: Sequence[str] = SCOPES) -> Credentials:
+def from_file(path: str | Path) -> Credentials:
     """The key file of a service account, or the file of a user who signed in (``authorized_user``)."""
     _google_auth()
     from google.oauth2 import credentials, service_account
@@ -131,7 +127,7 @@ def from_file(path: str | Path, scopes: Sequence[str] = SCOPES) -> Credentials:
             "authorized_user": credentials.Credentials.from_authorized_user_info,
         }
         if kind in makers:
-            return GoogleAuth(makers[kind](given, scopes=list(scopes)))
+            return GoogleAuth(makers[kind](given, scopes=list(SCOPES)))
     except (OSError, ValueError) as error:
         raise NotSignedIn(f"{path} holds no credentials that can be used: {error}") from error
     raise NotSignedIn(

@@ -19,11 +19,9 @@ class Sheets:
         return f"{self.transport.sheets}v4/spreadsheets/{quote(spreadsheet_id, safe='')}{rest}"
 
     async def spreadsheets_get(
-        self, spreadsheet_id: str, *, fields: str = "", ranges: Sequence[str] = (), lane: Lane = Lane.VIEW
+        self, spreadsheet_id: str, *, fields: str = "", lane: Lane = Lane.VIEW
     ) -> dict[str, Any]:
         params: dict[str, Any] = {"fields": fields} if fields else {}
-        if ranges:
-            params["ranges"] = list(ranges)
         what = f"reading the spreadsheet {spreadsheet_id}"
         answer = await self.transport.call(
             "GET", self._url(spreadsheet_id), what=what, lane=lane, write=False, repeatable=True, params=params
@@ -71,8 +69,6 @@ class Sheets:
         ranges: Sequence[str],
         *,
         lane: Lane = Lane.CLAIM,
-        value_render_option: str = "UNFORMATTED_VALUE",
-        deadline: float = 60.0,
     ) -> list[list[list[Any]]]:
         """The rows of each range, in the order asked for."""
         answer = await self.transport.call(
@@ -82,8 +78,7 @@ class Sheets:
             lane=lane,
             write=False,
             repeatable=True,
-            params={"ranges": list(ranges), "valueRenderOption": value_render_option, "majorDimension": "ROWS"},
-            deadline=deadline,
+            params={"ranges": list(ranges), "valueRenderOption": "UNFORMATTED_VALUE", "majorDimension": "ROWS"},
         )
         return [found.get("values", []) for found in answer.json.get("valueRanges", [])]
 
@@ -94,7 +89,6 @@ class Sheets:
         *,
         lane: Lane = Lane.VIEW,
         value_render_option: str = "UNFORMATTED_VALUE",
-        deadline: float = 60.0,
     ) -> list[list[list[Any]]]:
         """The rows of each filter's range, in the order asked for. By ``gridRange`` a renamed tab is found, too."""
         answer = await self.transport.call(
@@ -109,7 +103,6 @@ class Sheets:
                 "valueRenderOption": value_render_option,
                 "majorDimension": "ROWS",
             },
-            deadline=deadline,
         )
         # Google answers in the order in which the ranges lie, and once for filters that mean the same range.
         found = {

@@ -1,4 +1,4 @@
-"""The contract of a ledger. About fifteen verbs; one write, and the write is compare-and-swap.
+"""The contract of a ledger. Some twenty-five verbs; one write, and the write is compare-and-swap.
 
 *Changes.* ``commit`` takes a batch of changes in order. Each names the version that it replaces and lands whole or not
 at all: its image, lines, receipts, fan-in and children together. One refused change does not spoil the others, except
@@ -63,8 +63,6 @@ class Traits(NamedTuple):
     durable: bool
     #: Several processes may work on it at once.
     shared: bool
-    #: Several machines may.
-    remote: bool = False
     lease_seconds: float = 30.0
     #: A look at the ledger at least this often: the guarantee behind the hints.
     poll_seconds: float = 5.0

@@ -1,7 +1,8 @@
 """The ledger in PostgreSQL: many machines, one truth.
 
 Commits are decided over what this process knows, where that is enough (``postgres_guess``), and under locks where it is
-not (``postgres_decide``). Beats and reads have connections of their own and never wait for a batch.
+not (``postgres_decide``). Beats, but for a worker's first, and reads have connections of their own
+and never wait for a batch.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class PostgresLedger(PostgresClaims):
             return verdicts
 
         try:
-            return await self._transacted(lane, body, most=1, behind=many)
+            return await self._transacted(lane, body, once=True, behind=many)
         except (Wrong, Missing, Clash):
             for change in changes:
                 self._images.pop(change.record_id, None)
@@ -193,7 +194,7 @@ class PostgresLedger(PostgresClaims):
     # -- workers -----------------------------------------------------------------------------------------------
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
-        """One statement for a worker that holds nothing, two for one that does; none waits for a batch."""
+        """One statement for a worker that holds nothing, two for one that does; but for the first none waits."""
 
         async def body(wire: Wire) -> Beaten | None:
             view = View()

@@ -49,7 +49,7 @@ class PostgresDecides(PostgresLooks):
     """What all write verbs stand on."""
 
     #: The longer the lease, the fewer the beats of an idle worker; a dead one on the same machine is known at once.
-    traits = Traits(durable=True, shared=True, remote=True, lease_seconds=60.0, side_by_side=True)
+    traits = Traits(durable=True, shared=True, lease_seconds=60.0, side_by_side=True)
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         super().__init__(url, clock)

@@ -3,8 +3,8 @@
 Most changes are moves of records that this very process holds, and nobody else may move those. Their rows are as they
 were left here, so they need not be locked and read before the decision: it is made over the images at hand, and every
 statement says what it takes for granted. One that finds the ledger otherwise divides by zero, which undoes the whole
-transaction; the changes are then decided as usual, under locks (see ``postgres``). So a guess costs a flush when it is
-wrong and saves one when it is right; what may land is the same.
+transaction; the changes are then decided as usual, under locks (see ``postgres_decide``). So a guess costs a flush when
+it is wrong and saves one when it is right; what may land is the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The way to a PostgreSQL ledger: its address, its connections and migrations, transactions that are tried again.
 
 Commits, claims, beats, small looks and long reads have lanes of connections of their own: none of them waits for
-another. Two go with the claims: a worker's first beat, which they follow, and large commits, which go between them
-(docs/decisions/033).
+another. With the claims go a worker's first beat, which they follow, large commits, which go between them
+(docs/decisions/033), and what is rare: takeovers, orders, settings, rotation.
 """
 
 from __future__ import annotations
@@ -168,9 +168,12 @@ class PostgresLink(Ledger):
     # -- transactions ------------------------------------------------------------------------------------------
 
     async def _transacted(
-        self, lane: Lane, body: Callable[[Wire], Awaitable[T]], *, most: int = MOST_TRIES, behind: bool = False
+        self, lane: Lane, body: Callable[[Wire], Awaitable[T]], *, once: bool = False, behind: bool = False
     ) -> T:
-        """Run the body on a connection; again, if another transaction was in the way or the connection was stale."""
+        """Run the body on a connection; again, if another transaction was in the way or the connection was stale.
+
+        ``once``: where another was in the way, the caller goes another way.
+        """
         for tries in range(1, MOST_TRIES + 1):
             try:
                 lent = lane.wire(behind=behind)
@@ -194,7 +197,7 @@ class PostgresLink(Ledger):
                         f"the connection to the PostgreSQL server at {self._address.shown} was lost: {error}"
                     ) from error
             except Clash as error:
-                if most == 1:
+                if once:
                     raise
                 if tries == MOST_TRIES and error.exists:
                     raise Spoiled(str(error)) from error

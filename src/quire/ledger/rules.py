@@ -52,8 +52,7 @@ class Draft(Changing):
             elif not _expected(row, holding):
                 self._give_back(row, f"orphan-{row.run_id}")
         lost = tuple(record_id for record_id in holding.versions if record_id not in given)
-        controls = tuple(c for scope in (EVERYWHERE,) if (c := self.control(scope)) is not None)
-        return Beaten(self.now, lost, tuple(cancelled), controls)
+        return Beaten(self.now, lost, tuple(cancelled))
 
     def farewell(self, worker_id: str, held: Iterable[Record]) -> None:
         """The worker ends of its own will: what it still holds goes back unharmed. Not where the ledger is sealed."""

@@ -345,7 +345,7 @@ class Changing(Claiming):
     def _doubted(self, image: Record, lines: list[Line]) -> Record:
         keys = [(receipt.key, receipt.name) for receipt in self._intents(image.record_id)]
         lines.append(Line("doubted", dump({"effects": [name for _, name in keys]})))
-        return transition.doubt(image, self.now, keys)
+        return transition.doubt(image, keys)
 
     def _obeyed(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
         held = current.status is Status.RUNNING

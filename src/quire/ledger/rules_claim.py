@@ -27,8 +27,8 @@ class Claiming(Meeting):
             return rate.count
         return min(rate.count, bucket.tokens + max(0.0, self.now - bucket.at) * rate.count / rate.per)
 
-    def _take_token(self, rate: Rate, count: int = 1) -> None:
-        self.buckets[rate.name] = Bucket(rate.name, self._tokens(rate) - count, self.now)
+    def _take_token(self, rate: Rate) -> None:
+        self.buckets[rate.name] = Bucket(rate.name, self._tokens(rate) - 1, self.now)
 
     def _free(self, slot: Slot, leaving: Record | None = None) -> int:
         free = slot.free

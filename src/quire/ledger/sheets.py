@@ -79,7 +79,6 @@ class SheetsLedger(Ledger):
     traits = Traits(
         durable=True,
         shared=True,
-        remote=True,
         lease_seconds=600.0,
         poll_seconds=10.0,
         batch_changes=500,

@@ -22,7 +22,7 @@ JOURNAL_ID = 1903000001
 STATE_ID = 1903000002
 HEAD = "QUIRE_HEAD"
 
-#: The engine's own tab, one row per record: what the visible table looks up.
+#: The engine's own tab, one row per record, for whoever looks: nothing is decided by it.
 STATE_COLUMNS = (
     "record_id",
     "status",

@@ -30,7 +30,6 @@ TOKEN_AT = COLUMNS.index("token")
 #: Cells of a row that its entry's token covers; the body takes those that the other columns leave.
 WIDTH = 12
 #: The column beyond them: the token that the book had accepted before this entry. Its first cell holds the last one.
-ACCEPTED = "accepted"
 ACCEPTED_AT = WIDTH
 #: What Google takes in one cell.
 CELL_CHARACTERS = 50_000

@@ -64,7 +64,7 @@ GLANCE_SECONDS = 0.1
 
 #: Where the locks of SQLite do not hold.
 NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs", "fuse.glusterfs", "ceph"}
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs", "fuse.glusterfs", "glusterfs", "ceph"}
 )
 
 #: As the partial indexes have it, word by word: SQLite uses them for nothing else. Not ``IN``, for which it would make
@@ -167,7 +167,9 @@ class SqliteLedger(Ledger):
     def _migrate(self, db: sqlite3.Connection) -> None:
         """Bring the file up to date, one numbered script at a time, under the write lock."""
         if sqlite3.sqlite_version_info < (3, 37):
-            raise LedgerError(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 or newer is needed")
+            raise LedgerError(
+                f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed; use a newer Python, or PostgreSQL"
+            )
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:

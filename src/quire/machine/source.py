@@ -57,12 +57,6 @@ class Cron:
                 del moments[0]
         return moments
 
-    def next_after(self, moment: float) -> float:
-        from cronsim import CronSim
-
-        zone = self._zone()
-        return next(CronSim(self.spec, datetime.fromtimestamp(moment, UTC).astimezone(zone))).timestamp()
-
     def told(self) -> dict[str, Any]:
         return {"kind": "cron", "spec": self.spec, "tz": self.tz, "catch_up": self.catch_up}
 

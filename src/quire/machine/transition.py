@@ -5,7 +5,7 @@ By a worker, which holds the record (``settle``; the status before is RUNNING):
     | outcome  | status after                             | step, visit    | attempt      | due                  |
     |----------|------------------------------------------|----------------|--------------|----------------------|
     | Next     | PENDING, or RUNNING if it is kept        | next, +1       | 0            | now                  |
-    | Next     | WAITING, if the next is a resting state  | next, +1       | 0            | never by itself      |
+    | Next     | WAITING, or DONE, at a resting state     | next, +1       | 0            | never by itself      |
     | Done     | DONE                                     | none           | as it is     | never                |
     | Waits    | WAITING, or NEEDS_APPROVAL if one asks   | as it is       | as it is     | earliest timer       |
     | Saved    | RUNNING                                  | as it is       | 0            | –                    |
@@ -16,12 +16,14 @@ By a worker, which holds the record (``settle``; the status before is RUNNING):
     | Stopped  | CANCELLED, or PENDING at @undo           | as it is/@undo | as it is     | never / now          |
 
 By the ledger: ``claim`` (PENDING, WAITING, NEEDS_APPROVAL → RUNNING), ``wake`` (WAITING, NEEDS_APPROVAL → PENDING),
-``lose`` (RUNNING → PENDING, or ERROR when the worker was lost too often), ``doubt`` (RUNNING → NEEDS_APPROVAL).
+``lose`` (RUNNING → PENDING, or ERROR when the worker was lost too often), ``orphan`` (RUNNING → PENDING), ``turn``
+(WAITING → PENDING), ``doubt`` (RUNNING → NEEDS_APPROVAL), ``halted`` (what nobody holds → CANCELLED).
 
-By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (what rests, PENDING, ERROR), ``retry`` (ERROR,
-CANCELLED, what backs off), ``cancel`` (anything that has not ended), ``edit`` (anything but RUNNING and DONE; what asks
-a question is PENDING then and asks anew),
-``adopt`` (anything that has not ended → NEEDS_APPROVAL; its answer puts it back where it stood, or cancels it).
+By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (anything but RUNNING, DONE and CANCELLED), ``retry``
+(ERROR, CANCELLED, what backs off; with a step anything but RUNNING), ``cancel`` (anything that has not ended; to undo
+also what has), ``revive`` (what a halt cancelled), ``edit`` (anything but RUNNING and DONE; what asks a question is
+PENDING then and asks anew), ``adopt`` (anything that has not ended → NEEDS_APPROVAL; its answer puts it back where it
+stood, or cancels it).
 
 ``_moved`` is the only place that adds one to the version and writes the line, with what it changes of the data: no move
 can forget any of them.
@@ -248,7 +250,7 @@ def orphan(record: Record, now: float) -> Move:
     return _moved(record, now, "orphaned", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
 
 
-def doubt(image: Record, now: float, keys: Sequence[tuple[str, str]]) -> Record:
+def doubt(image: Record, keys: Sequence[tuple[str, str]]) -> Record:
     """Instead of leaving its step over open intents, the record asks whether they happened (protocol 18)."""
     waits = [doubted(key, name) for key, name in keys]
     question = str((waits[0].about or {})["text"]) if waits else "did it happen?"
@@ -300,8 +302,6 @@ def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
     backs_off = record.status is Status.PENDING and record.attempt > 0
     if not (record.status in (Status.ERROR, Status.CANCELLED) or backs_off or step):
         raise _refuse(record, "retry", f"it is {record.status}; only ERROR, CANCELLED and what backs off is retried")
-    if record.status in (Status.RUNNING, Status.DONE) and not step:
-        raise _refuse(record, "retry", f"it is {record.status}")
     if record.status is Status.RUNNING:
         raise _refuse(record, "rewind", "it is RUNNING; cancel it first, or wait for its step to end")
     if record.open_intents and step:

@@ -149,7 +149,6 @@ class Beaten(NamedTuple):
     lost: tuple[str, ...]
     #: Somebody asked to cancel these.
     cancelled: tuple[str, ...]
-    controls: tuple[Control, ...]
 
 
 class Send(NamedTuple):

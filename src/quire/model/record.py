@@ -46,7 +46,7 @@ class Record(NamedTuple):
     #: Never changes; given by the user or made by the engine; unique in the ledger.
     record_id: str
     workflow: str
-    #: At every move. People see it as ``next_step``; empty once the record has ended.
+    #: At every move. People see it as ``next_step``; empty once the record has come to its end.
     step: str
     #: Goes up when a step is entered by a move; not by a retry, a resume or a takeover.
     visit: int
@@ -55,11 +55,11 @@ class Record(NamedTuple):
     data: str
     #: JSON text of the data as at entry of the step; None while ``data`` still is that.
     entry: str | None
-    #: JSON text, written once, with DONE.
+    #: JSON text, written with DONE; None again after a rewind.
     result: str | None
-    #: Goes up when a try fails or its worker is lost; 0 when the step changes.
+    #: Goes up when a try fails or its worker is lost; 0 when the step changes, saves its place, or is retried.
     attempt: int
-    #: Goes up when a worker is lost under it; 0 when the step changes.
+    #: Goes up when a worker is lost under it; 0 when the step changes, gets on, or is retried.
     losses: int
     #: Not before this: back-off, sleep, timeout, reminder. None: nothing but an answer makes it due.
     due_at: float | None
@@ -79,7 +79,7 @@ class Record(NamedTuple):
     version: int
     #: The halt epoch in which the record was created or resumed.
     epoch: int
-    #: JSON text: what the record waits for, by name (see ``wait``). None unless WAITING or NEEDS_APPROVAL.
+    #: JSON text: what the record waits for, by name (see ``wait``), and what came of it while its step goes on.
     waits: str | None
     #: What a person is asked, in words.
     question: str | None
@@ -88,7 +88,7 @@ class Record(NamedTuple):
     dedupe_key: str | None
     #: Fingerprint of the workflow and data that it was started with: the same start again returns the record.
     started_as: str
-    #: The workflow version that the record started with.
+    #: The workflow version that the data is of: the one that the record started with, until it is migrated.
     code_version: int
     #: How many fan-ins the record has opened.
     fanouts: int

@@ -65,7 +65,7 @@ class Control(NamedTuple):
 
     scope: str
     halted: bool
-    #: PENDING and WAITING records of an older epoch are CANCELLED by definition.
+    #: Records of an older epoch that nobody holds, and in which nothing is in doubt, are CANCELLED by definition.
     floor: int
     paused: bool
     by: str

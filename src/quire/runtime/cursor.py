@@ -14,12 +14,10 @@ from typing import Any
 from quire.clock import Clock, new_id
 from quire.errors import LeaseLost
 from quire.ledger.base import Ledger
+from quire.ledger.rules import GRACE
 from quire.model.codec import dump, parse
 from quire.model.side import Setting, Worker
 from quire.runtime import process
-
-#: A lease that ran out is honoured this much longer by others than by its holder.
-GRACE = 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, cast, overload
+from typing import Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, cast, overload
 
 from typing_extensions import TypeVar
 
@@ -120,7 +120,7 @@ class Run(Generic[D, X]):
 
     @property
     def version(self) -> int:
-        """The workflow version that the record started with."""
+        """The workflow version that the data is of: the one that the record started with, until it is migrated."""
         return self._hold.record.code_version
 
     @property
@@ -358,7 +358,7 @@ def _blocking(method: Callable[Concatenate[Run[Any, Any], P], Awaitable[T]]) -> 
 
 
 class SyncRun(Generic[D, X]):
-    """``Run`` for plain ``def`` steps, which run in a thread: the same methods, without ``await``."""
+    """``Run`` for plain ``def`` steps, which run in a thread: the same methods, without ``await`` and ``all``."""
 
     def __init__(self, run: Run[D, X], loop: asyncio.AbstractEventLoop) -> None:
         self._run = run
@@ -386,6 +386,10 @@ class SyncRun(Generic[D, X]):
     ask = _blocking(Run.ask)
     child = _blocking(cast("Callable[..., Awaitable[Any]]", Run.child))
     map = _blocking(cast("Callable[..., Awaitable[Any]]", Run.map))
+
+    def all(self, *_: Any) -> NoReturn:
+        """Things side by side are for ``async def`` steps: here each has been waited for already."""
+        raise DefinitionError("run.all is for async steps: write the step as 'async def', and await run.all(…)")
 
     def each(
         self, items: Sequence[T], *, key: Callable[[T], str] | None = None, every: int | Span = "1s"

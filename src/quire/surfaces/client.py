@@ -103,7 +103,6 @@ class Client(ClientActs):
         ids: Iterable[str] | None = None,
         after: Span | None = None,
         priority: int = 0,
-        progress: Callable[[int], None] | None = None,
     ) -> list[Handle[R]]:
         """Start many records, in batches. All are checked before the first is started."""
         known, records = await self._made(workflow, items, ids, after, priority)
@@ -111,8 +110,6 @@ class Client(ClientActs):
         for place in range(0, len(records), BATCH):
             part = [starting(record, self.who) for record in records[place : place + BATCH]]
             handles += [Handle[R](self, landed(verdict), known) for verdict in await self._commit(part)]
-            if progress is not None:
-                progress(len(handles))
         return handles
 
     async def _made(

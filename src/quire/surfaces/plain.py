@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Concatenate, Generic, ParamSpec
 
 from typing_extensions import TypeVar
@@ -111,7 +111,19 @@ class PlainClient:
         handle = self._do(self.client.start(workflow, data, id=id, after=after, priority=priority))
         return PlainHandle(self, handle)
 
-    start_many = _plain(Client.start_many)
+    def start_many(
+        self,
+        workflow: Workflow[D, R, Any] | str,
+        items: Iterable[D | None],
+        *,
+        ids: Iterable[str] | None = None,
+        after: Span | None = None,
+        priority: int = 0,
+    ) -> list[PlainHandle[R]]:
+        """Start many records; see ``Client.start_many``."""
+        handles = self._do(self.client.start_many(workflow, items, ids=ids, after=after, priority=priority))
+        return [PlainHandle(self, handle) for handle in handles]
+
     work = _plain(Client.work)
     get = _plain(Client.get)
     find = _plain(Client.find)

@@ -25,6 +25,8 @@ LOOKED = 2000
 NAMED = 20
 #: A record that is due for less than this is not stuck: somebody is about to take it.
 PATIENCE_SECONDS = 60.0
+#: So much of a record's error is quoted.
+_TEXT = 300
 
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.IGNORECASE)
 
@@ -204,9 +206,9 @@ async def _late(ledger: Ledger, workers: Sequence[Worker], now: float) -> list[F
     return [Finding("late", repr(at), text, at, remedy="quire tick")]
 
 
-def _short(text: str | None, most: int = 300) -> str:
+def _short(text: str | None) -> str:
     flat = " ".join((text or "no reason was given").split())
-    return flat[: most - 1] + "…" if len(flat) > most else flat
+    return flat[: _TEXT - 1] + "…" if len(flat) > _TEXT else flat
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:

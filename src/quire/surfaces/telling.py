@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from quire.clock import iso
+from quire.folder.state import dedupe_key
 from quire.model.change import Standing
 from quire.model.codec import dump, parse
 from quire.model.event import Event
@@ -103,11 +104,6 @@ def record_json(record: Record) -> dict[str, Any]:
         "created_at": moment_json(record.created_at),
         "updated_at": moment_json(record.updated_at),
     }
-
-
-def dedupe_key(record: Record) -> str:
-    """The key that the state table shows for the record as it stands."""
-    return record.dedupe_key or f"{record.workflow}|{record.record_id}|{record.step}"
 
 
 def wait_json(wait: Wait) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import click
 from quire.clock import new_id
 from quire.errors import InputError, QuireError
 from quire.ledger.opening import open_ledger
+from quire.ledger.sqlite import NETWORK_FILE_SYSTEMS, file_system
 from quire.machine import adoption
 from quire.model.codec import parse
 from quire.model.record import Record, Status
@@ -32,7 +33,6 @@ from quire.surfaces.why import STRANDED_SECONDS
 #: SQLite versions in which two connections that write and checkpoint at one instant may, very rarely, corrupt a file.
 _WAL_RESET = ((3, 7, 0), (3, 51, 2))
 _ROOM = 100 * 1024 * 1024
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "glusterfs", "ceph"})
 
 
 class Finding(NamedTuple):
@@ -171,11 +171,11 @@ def _machine(*, sqlite: bool = True) -> Iterator[Finding]:
     if not sqlite:
         return
     if library < (3, 37):
-        yield ill(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed; install quire[sqlite]")
+        yield ill(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed; use a newer Python, or PostgreSQL")
     elif _WAL_RESET[0] <= library <= _WAL_RESET[1]:
         yield warning(
             f"SQLite {sqlite3.sqlite_version} may, very rarely, damage a ledger that several processes share (mended "
-            "in 3.51.3): one process at a time is safe; otherwise install quire[sqlite], or use PostgreSQL"
+            "in 3.51.3): one process at a time is safe; for several take a Python with a newer SQLite, or PostgreSQL"
         )
     else:
         yield well(f"SQLite {sqlite3.sqlite_version}")
@@ -196,24 +196,13 @@ def _ledger_file(session: Session) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     text = f"{free // (1024 * 1024):,} MB are free under {folder}"
     yield well(text) if free > _ROOM else ill(f"{text}: make room, commits will fail")
-    kind = _file_system(folder)
-    if kind in _NETWORK:
+    kind = file_system(folder)
+    if kind in NETWORK_FILE_SYSTEMS:
         yield ill(
             f"the ledger lies on a network file system ({kind}), on which locks do not hold; move it to a local disk"
         )
     if not os.access(folder, os.W_OK):
         yield ill(f"{str(folder)!r} cannot be written by this user")
-
-
-def _file_system(folder: Path) -> str:
-    """The kind of file system under a folder; empty where the system does not tell."""
-    try:
-        lines = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    mounts = [line.split() for line in lines]
-    fitting = [row for row in mounts if len(row) > 2 and (folder == Path(row[1]) or Path(row[1]) in folder.parents)]
-    return max(fitting, key=lambda row: len(row[1]))[2] if fitting else ""
 
 
 #: A folder that is behind by so many seconds is told of.

@@ -108,7 +108,7 @@ def _mission(path: Path) -> Workflow[Any, Any, Any]:
     try:
         from quire import agents
 
-        mission: Any = agents.mission  # type: ignore[attr-defined,unused-ignore]  # comes with the agents part
+        mission: Any = agents.mission
     except (ImportError, AttributeError) as error:
         raise FlowError(f"{str(path)!r} is the blueprint of a mission; missions need quire[agents]") from error
     made: Workflow[Any, Any, Any] = mission(str(path))

@@ -21,7 +21,7 @@ from quire.surfaces.cli import incoming, values
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.completing import workflows
 from quire.surfaces.cli.following import follow as follow_record
-from quire.surfaces.client import Client
+from quire.surfaces.client import BATCH, Client
 
 #: How many bad lines are told one by one.
 _SHOWN = 20
@@ -214,8 +214,8 @@ class _Many:
     async def _clashes(self, client: Client, records: list[tuple[int, Record]]) -> None:
         """What would be refused: ids that exist with other data, in the ledger or in the file itself."""
         seen: dict[str, str] = {}
-        for place in range(0, len(records), 500):
-            part = records[place : place + 500]
+        for place in range(0, len(records), BATCH):
+            part = records[place : place + BATCH]
             there = {row.record_id: row for row in await client.ledger.load([record.record_id for _, record in part])}
             for line, record in part:
                 known = there.get(record.record_id)

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.clock import iso
+from quire.folder.state import dedupe_key
 from quire.model.change import Standing
 from quire.model.codec import dump
 from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait, load_waits
-from quire.surfaces import telling
 from quire.surfaces.panel.layout import STATE
 from quire.surfaces.why import Around, why_of
 
@@ -60,7 +60,7 @@ def row_of(record: Record, seen: Around, reply: str = "") -> Row:
         record.record_id,
         record.status.value,
         "" if record.ended else record.step,
-        cut(telling.dedupe_key(record)),
+        cut(dedupe_key(record)),
         record.run_id or "",
         cut(record.last_error or ""),
         iso(record.updated_at),

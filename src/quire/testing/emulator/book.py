@@ -21,20 +21,6 @@ MAX_CELLS = 10_000_000
 
 Row = dict[int, Cell]
 
-#: What a sheet carries besides its cells, by the name it has in the answer.
-EXTRAS = (
-    "conditionalFormats",
-    "filterViews",
-    "protectedRanges",
-    "basicFilter",
-    "charts",
-    "bandedRanges",
-    "rowGroups",
-    "columnGroups",
-    "slicers",
-    "tables",
-)
-
 
 class Sheet:
     """One tab. ``rows`` may be shorter than the grid: what is missing is empty."""
@@ -160,12 +146,6 @@ class Sheet:
         """Make the grid at least this large."""
         if rows > self.row_count or columns > self.column_count:
             self.set_size(max(rows, self.row_count), max(columns, self.column_count))
-
-    def merge_at(self, row: int, column: int) -> Box | None:
-        for merge in self.merges:
-            if merge.top <= row < merge.bottom and merge.left <= column < merge.right:
-                return merge
-        return None
 
 
 class Book:

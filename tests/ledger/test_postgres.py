@@ -792,9 +792,16 @@ class Proxy:
         sink.close()
 
 
+async def notices_are_out(ledger: PostgresLedger) -> None:
+    """What other processes are told has its answer: the next one that comes is of the verb that follows."""
+    assert ledger._bell._teller is not None
+    await ledger._bell._teller
+
+
 async def test_a_commit_whose_answer_was_lost_gets_the_first_verdict(postgres_url: str) -> None:
     async with Proxy(postgres_url) as proxy, opened(proxy.url, 1) as [ledger]:
         record = await run(ledger)
+        await notices_are_out(ledger)
         change = new_settle(record, Next("next", "{}"), await ledger.now())
 
         async def lose(verb: str) -> None:
@@ -815,8 +822,7 @@ async def test_a_claim_whose_answer_was_lost_gives_its_records_again(postgres_ur
     async with Proxy(postgres_url) as proxy, opened(proxy.url, 1) as [ledger]:
         await start_all(ledger, ["a", "b", "c"])
         await beat(ledger)
-        assert ledger._bell._teller is not None
-        await ledger._bell._teller  # the next answer is the claim's
+        await notices_are_out(ledger)
 
         async def lose(verb: str) -> None:
             ledger.barrier = None
@@ -834,6 +840,7 @@ async def test_a_batch_whose_answer_was_lost_gets_all_its_first_verdicts(postgre
         await start_all(ledger, [f"r{n}" for n in range(150)])
         taken = (await claim(ledger, limit=200)).records
         changes = [new_settle(row, Next("next", "{}"), 0.0) for row in taken]
+        await notices_are_out(ledger)
 
         async def lose(verb: str) -> None:
             ledger.barrier = None

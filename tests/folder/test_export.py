@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import errno
+import gc
 import io
 import json
 import shutil
@@ -303,3 +305,23 @@ async def test_records_that_go_on_during_the_export_spoil_nothing(tmp_path: Path
 )
 def test_the_manifest_names_the_ledger_without_its_password(url: str, shown: str) -> None:
     assert source_of(url) == shown
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.xlsx", "x.zip"])
+async def test_a_disk_that_is_full_is_told_with_the_name_of_the_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with opened(tmp_path) as (client, _):
+        await worked(client)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", full)
+            patch.setattr(zipfile.ZipFile, "write", full)  # by this xlsxwriter makes its file
+            patch.setattr(zipfile.ZipFile, "close", full)  # which it leaves open
+            with pytest.raises(InputError, match=f"{name}' cannot be written: No space left on device"):
+                await export(client, tmp_path / name)
+            gc.collect()
+
+    assert "Exception ignored" not in capsys.readouterr().err

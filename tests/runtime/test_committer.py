@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from quire.clock import SYSTEM
+from quire.errors import LedgerUnavailable
 from quire.ledger.base import Traits
 from quire.model.change import Applied, Change, Refused, Verdict
 from quire.model.record import new_record
 from quire.runtime.committer import FILLED, Committer
+from quire.testing import ToldClock
 
 
 async def others() -> None:
@@ -157,3 +161,24 @@ async def test_a_value_that_the_store_cannot_write_spoils_no_other_change() -> N
     assert isinstance(await good, Applied) and ledger.landed == ["good"]
     verdict = await odd
     assert isinstance(verdict, Refused) and verdict.code == "value" and "surrogates" in verdict.reason
+
+
+async def test_a_ledger_that_does_not_answer_is_told_of_and_not_waited_for_by_who_has_no_patience(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ToldClock()
+    ledger: Any = SlowLedger(side_by_side=False)
+    committer = Committer(ledger, clock)
+
+    async def full(changes: Sequence[Change]) -> list[Verdict]:
+        raise LedgerUnavailable("the disk is full; make room")
+
+    ledger.commit = full
+    [future] = await put(committer, change("a"))
+    assert "the disk is full; make room; committing again" in caplog.text
+    assert not future.done()
+
+    committer.patience = 0.0
+    clock.advance(5)
+    await others()
+    assert isinstance(future.exception(), LedgerUnavailable)

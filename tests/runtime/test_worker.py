@@ -67,6 +67,30 @@ async def test_a_run_that_ends_while_an_empty_claim_is_under_way_is_not_the_end_
         assert (await client.get("t")).status is Status.DONE
 
 
+async def test_what_a_worker_held_that_died_meanwhile_is_done_before_the_work_ends() -> None:
+    clock = ToldClock()
+    dead = False
+
+    @workflow
+    async def kills(run: Run[dict[str, Any]]) -> str:
+        nonlocal dead
+        dead = run.record_id == "second"
+        return run.record_id
+
+    async with Client(MemoryLedger(clock), workflows=[kills], clock=clock) as client:
+        other = client.worker()
+        await other._beat()
+        await client.start(kills, {}, id="first")
+        assert [row.record_id for row in (await other._claim(client.registry.slots(), 1))[0].records] == ["first"]
+        await client.start(kills, {}, id="second")
+        worker = client.worker()
+        worker.known_dead = lambda worker: dead and worker.worker_id == other.worker_id  # type: ignore[method-assign]
+
+        await worker.run(until_idle=True)
+
+        assert [record.status for record in await client.find()] == [Status.DONE, Status.DONE]
+
+
 class ClaimsCounted(HoldingLedger):
     claims = 0
 

@@ -127,9 +127,10 @@ class Committer:
         while True:
             try:
                 return await self.ledger.commit(changes)
-            except LedgerUnavailable:
+            except LedgerUnavailable as error:
                 if waited >= self.patience:
                     raise
+                log.warning("%s; committing again", error)
                 await self.clock.sleep(pause)
                 waited, pause = waited + pause, min(pause * 2, 5.0)
             except (LedgerError, ValueError, OverflowError) as error:

@@ -292,6 +292,13 @@ class Worker:
         self._stopping = True
         self._nudge.set()
 
+    def end_now(self) -> None:
+        """Stop, and wait for nothing: what runs goes back to the ledger; what it does not take is not sent again."""
+        self.grace = self.committer.patience = 0.0
+        self.stop()
+        for hold in list(self.holds.values()):
+            hold.halt(Yielded("the worker ends"))
+
     async def leave(self) -> None:
         """Stop, and wait until ``run`` has ended: whoever closes the ledger waits for its farewell."""
         if self._running is not None:
@@ -399,7 +406,10 @@ class Worker:
             if claimed is not None and not claimed.records and quiet and self._until_idle:
                 due = claimed.next_due_at
                 if due is None or due > self.now():
-                    return
+                    await self._patiently(self.look_after)  # what somebody held who has died meanwhile is due again
+                    if not self._nudge.is_set():
+                        return
+                    continue
             await self._rest(claimed.next_due_at if claimed is not None else None, full=claimed is None)
 
     def _room(self, reach: int) -> int:

@@ -300,8 +300,9 @@ def ledger_there(url: str) -> bool:
 
 
 def concealed(url: str) -> str:
-    """The address without its password."""
-    return re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:…@", url)
+    """The address without its passwords: before the host, up to the last @, or among the parameters."""
+    shown = re.sub(r"(://[^/?#:@]*):[^/?#]*@", r"\1:…@", url)
+    return re.sub(r"([?&](?:ssl)?password=)[^&#]*", r"\1…", shown, flags=re.IGNORECASE)
 
 
 def told(config: Config) -> Iterator[tuple[str, Any, str]]:

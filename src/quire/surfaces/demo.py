@@ -258,7 +258,7 @@ def _commands(record_id: str) -> Sequence[str]:
         f"quire report {record_id}",
         "quire graph",
         "quire verify",
-        "cat flows.py            # what ran: 75 lines",
+        "cat flows.py            # what ran",
         "quire up                # then, elsewhere: quire start publish keyword=anything",
     )
 

@@ -61,6 +61,13 @@ async def export(
     if form not in FORMS:
         raise InputError(f"{form!r} is no form of export{did_you_mean(form, FORMS)}")
     query = Query(workflow=workflow, status=tuple(map(Status, status)), limit=PAGE)
+    try:
+        return await _exported(ledger, target, form, query, folder)
+    except OSError as error:
+        raise InputError(f"{str(target)!r} cannot be written: {error.strerror or error}") from error
+
+
+async def _exported(ledger: Ledger, target: Path, form: str, query: Query, folder: Folder | None) -> Exported:
     target.parent.mkdir(parents=True, exist_ok=True)
     if form == "evidence":
         return await _evidence(ledger, target, query, folder)

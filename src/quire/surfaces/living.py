@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from quire.ledger.rules import GRACE
 from quire.model.codec import parse
 from quire.model.side import Worker
+from quire.runtime import process
 
 
 def alive(worker: Worker, now: float) -> bool:
-    """The worker is open and its lease, with the others' grace, has not run out."""
-    return worker.closed is None and worker.expires_at + GRACE * worker.lease_seconds >= now
+    """It is open, its lease, with the others' grace, has not run out, and its process is not known to be dead."""
+    leased = worker.closed is None and worker.expires_at + GRACE * worker.lease_seconds >= now
+    return leased and not process.known_dead(worker)
 
 
 def knowers(workers: Iterable[Worker], workflow: str, step: str, now: float) -> list[Worker]:

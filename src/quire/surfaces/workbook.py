@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import traceback
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,4 +67,27 @@ class Workbook:
             sheet.write_number(row, column, value)
 
     def close(self) -> None:
-        self._book.close()
+        from xlsxwriter.exceptions import FileCreateError
+
+        try:
+            self._book.close()
+        except FileCreateError as error:
+            reason = error.args[0] if error.args else error
+            _let_go(error)
+            raise (reason if isinstance(reason, OSError) else OSError(str(reason))) from None
+
+
+def _let_go(error: Exception) -> None:
+    """End what the library has left open. It would otherwise say on standard error, later, that this fails, too."""
+    told, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        while error.__traceback__ is not None or error.__context__ is not None:
+            traceback.clear_frames(error.__traceback__)
+            error.__traceback__, following = None, error.__context__
+            error.__context__ = None
+            if not isinstance(following, Exception):
+                break
+            error = following
+        gc.collect()
+    finally:
+        sys.unraisablehook = told

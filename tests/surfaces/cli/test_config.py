@@ -103,6 +103,9 @@ def test_a_file_that_is_no_text_and_one_that_is_not_there(tmp_path: Path) -> Non
 
 def test_a_password_is_not_shown() -> None:
     assert concealed("postgresql://ann:secret@host/db") == "postgresql://ann:…@host/db"
+    assert concealed("postgresql://ann:p@ss:w@host/db") == "postgresql://ann:…@host/db"
+    assert concealed("postgresql://ann@host/db?password=secret&x=1") == "postgresql://ann@host/db?password=…&x=1"
+    assert concealed("postgresql://host/db?x=1&sslpassword=a@b") == "postgresql://host/db?x=1&sslpassword=…"
     assert concealed("sqlite:////a/b@c:d") == "sqlite:////a/b@c:d"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
 import sqlite3
 from pathlib import Path
 
@@ -249,6 +250,13 @@ def test_an_export_may_be_written_again(done: Project) -> None:
 
     done.quire("graph", "publish", "--to", "out.csv")
     assert (done.path / "out.csv").read_bytes() != first
+
+
+def test_a_drawing_is_also_written_where_the_answer_is_json(done: Project) -> None:
+    told = done.quire("graph", "publish", "--to", "out.mmd", "--json")
+
+    assert json.loads(told.stdout)["definition"]["name"] == "publish"
+    assert "publish" in (done.path / "out.mmd").read_text()
 
 
 # -- promote -------------------------------------------------------------------------------------------------------

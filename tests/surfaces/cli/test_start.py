@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -391,3 +392,45 @@ def test_a_store_whose_commits_are_small_refuses_all_or_none_of_a_long_file(
         "start", "publish", "--from", "k.csv", "--all-or-none", code=2
     )
     assert project.ask(lambda client: client.find(workflow="publish")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("k.csv", b"record_id,keyword\nb,y\ncaf\xe9,x\n"),
+        ("k.csv", b"record_id,keyword\nb,y\nc,caf\xe9\n"),
+        ("k.jsonl", b'{"record_id":"b","keyword":"y"}\n\n{"record_id":"c","keyword":"caf\xe9"}\n'),
+    ],
+)
+def test_a_line_that_is_no_utf_8_is_told_as_such(project: Project, name: str, content: bytes) -> None:
+    (project.path / name).write_bytes(content)
+
+    *bad, last = project.json("start", "publish", "--from", name, code=2)
+
+    assert bad == [{"line": 3, "problem": "no UTF-8: save the file as UTF-8 and give it again"}]
+    assert last == {"started": 1, "again": 0, "bad": 1}
+
+
+def test_a_file_in_another_encoding_is_told_as_such(project: Project) -> None:
+    (project.path / "k.csv").write_bytes("record_id,keyword\na,x\n".encode("utf-16"))
+
+    assert "line 1 is no UTF-8: save the file as UTF-8" in project.error("start", "publish", "--from", "k.csv", code=2)
+
+
+def test_whoever_stops_a_start_hears_how_many_were_started(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write("k.csv", "record_id,keyword\n" + "".join(f"k{n},word {n}\n" for n in range(1200)))
+    commit, batches = SqliteLedger.commit, 0
+
+    async def stopped(ledger: SqliteLedger, changes: Any) -> Any:
+        nonlocal batches
+        batches += len(changes) > 1
+        if batches == 2:  # while the second batch is under way
+            os.kill(os.getpid(), signal.SIGINT)
+        return await commit(ledger, changes)
+
+    monkeypatch.setattr(SqliteLedger, "commit", stopped)
+
+    told = project.quire("start", "publish", "--from", "k.csv", code=130)
+
+    assert told.stderr.split("\n\n") == ["1000 records were started before it was stopped", "quire: stopped\n"]
+    assert len(project.ask(lambda client: client.find(workflow="publish", limit=2000))) == 1000

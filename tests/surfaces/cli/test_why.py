@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from quire.model.event import Event
 from quire.model.record import UNDO, Record, Status, new_record
 from quire.model.side import Control, Fanin, Worker
 from quire.model.wait import On, Wait, dump_waits
+from quire.runtime import process
 from quire.surfaces.living import alive
 from quire.surfaces.report import report_of
 from quire.surfaces.telling import command, span, when
@@ -262,6 +264,14 @@ def test_a_lease_counts_with_the_grace_that_others_give_it() -> None:
     assert alive(worker(lease_left=-2), NOW)
     assert not alive(worker(lease_left=-4), NOW)
     assert not alive(worker(closed="farewell"), NOW)
+
+
+def test_a_worker_whose_process_is_known_to_be_dead_is_not_alive() -> None:
+    boot, _, _ = process.identity().rpartition(" ")
+    here = worker()._replace(host=process.host(), boot_id=process.identity(), pid=os.getpid())
+
+    assert alive(here, NOW)
+    assert not alive(here._replace(boot_id=f"{boot} 1"), NOW)  # another process that had this number before
 
 
 def test_spans_and_moments_in_words() -> None:

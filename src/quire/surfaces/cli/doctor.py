@@ -22,7 +22,7 @@ from quire.machine import adoption
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.side import Setting
-from quire.runtime import engine, process
+from quire.runtime import engine
 from quire.surfaces import relay, telling
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.client import Client
@@ -344,9 +344,7 @@ async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
         found.append(well(f"{len(live)} workers are alive"))
     else:
         found.append(warning(f"no worker is alive and {waiting} records wait; start one (quire worker)"))
-    lost = [
-        worker for worker in workers if worker.closed is None and (worker not in live or process.known_dead(worker))
-    ]
+    lost = [worker for worker in workers if worker.closed is None and worker not in live]
     if lost:
         found.append(warning(f"{len(lost)} workers are lost; the next live worker takes over their records"))
     if standing.sealed:

@@ -24,7 +24,7 @@ _HEAD = """# Errors
 
 Every error that Quire raises on purpose is a `quire.QuireError`; families are by what the caller can do. The command
 line says one sentence on standard error (with `--json` an object: `error`, `message`, `exit`) and ends with the code;
-nothing was changed then. Whoever catches a family catches all that belong to it.
+nothing was changed then, unless its line says so. Whoever catches a family catches all that belong to it.
 """
 
 _RAISED = """

@@ -85,7 +85,7 @@ def _told(path: Path, error: BaseException) -> QuireError:
     match error:
         case SyntaxError(lineno=line, msg=message):
             where = error.filename or shown
-            return FlowError(f"{where!r}, line {line}: {message}")
+            return FlowError(f"{where!r}{'' if line is None else f', line {line}'}: {message}")
         case DefinitionError():
             return DefinitionError(f"{shown!r}{_where(path, error)}: {error}")
         case ImportError():

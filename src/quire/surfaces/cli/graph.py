@@ -51,15 +51,12 @@ def graph(session: Session, workflow: str, form: str, target: str | None, no_cou
             if session.json:
                 rows = [{"step": step, "status": status, "count": count} for (step, status), count in mine.items()]
                 session.out.emit({"definition": definition, "counts": rows})
-                continue
             texts.append(getattr(drawing, form)(definition, mine))
-        if not texts:
-            return
         text = "\n".join(texts)
         if target is not None:
             write(target, text + "\n")
             session.out.say(f"wrote {target}")
-        else:
+        elif not session.json:
             click.echo(text)
 
     session.with_client(work)

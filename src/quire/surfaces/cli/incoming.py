@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ from quire.surfaces.cli.values import Schema, fitted, kinds
 
 #: A cell may be this long.
 _CELL = 16 * 1024 * 1024
+#: Bytes that are no UTF-8, as ``opened`` reads them.
+_BYTES = re.compile("[\udc80-\udcff]")
+_NO_UTF8 = "no UTF-8: save the file as UTF-8 and give it again"
 
 
 class Row(NamedTuple):
@@ -75,6 +79,9 @@ def _jsonl(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterat
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue
+        if _BYTES.search(text):
+            yield Row(number, {}, problem=_NO_UTF8)
+            continue
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -95,6 +102,8 @@ def _csv(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterator
         raise InputError("the file is empty: its first line must name the columns") from None
     except csv.Error as error:
         raise InputError(f"line 1 is no CSV: {error}") from error
+    if any(map(_BYTES.search, header)):
+        raise InputError(f"line 1 is {_NO_UTF8}")
     _check_header(header)
     if id_field is not None and id_field not in header:
         raise InputError(f"there is no column {id_field!r} for the ids; there are {', '.join(header)}")
@@ -114,6 +123,9 @@ def _csv(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterator
             yield Row(number, {}, problem=f"no CSV: {error}")
             continue
         if not cells:
+            continue
+        if _BYTES.search("".join(cells)):
+            yield Row(number, {}, problem=_NO_UTF8)
             continue
         if len(cells) != len(header):
             yield Row(number, {}, problem=f"it has {len(cells)} cells, the header has {len(header)}")

@@ -27,7 +27,7 @@ default; paths in the file are relative to the file. `quire config` shows each v
 | 5 | `start --follow`: the record ended in ERROR |
 | 6 | `start --follow`: the record ended as CANCELLED |
 | 7 | `start --follow`: the record waits for a person |
-| 130 | stopped by Ctrl-C (a worker that is stopped ends with 0) |
+| 130 | stopped by Ctrl-C (what runs until it is stopped, such as a worker or `logs -f`, ends with 0) |
 
 Every command takes `--json`: one object a line, errors as an object on standard error. On a terminal there are
 colours, tables and live progress; piped, plain text. Data is typed as `field=text`, or `field:=JSON`; where the

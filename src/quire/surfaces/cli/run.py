@@ -24,7 +24,6 @@ import click
 
 from quire.clock import seconds
 from quire.errors import InputError, QuireError
-from quire.machine.outcome import Yielded
 from quire.model.record import Record, Status
 from quire.runtime import process
 from quire.runtime.worker import Worker
@@ -129,10 +128,7 @@ class Stopping:
             self.worker.stop()
         elif self.presses == 2:
             out.note("ending now: what runs goes back to the ledger")
-            self.worker.grace = 0.0
-            self.worker.stop()
-            for hold in list(self.worker.holds.values()):
-                hold.halt(Yielded("the worker ends"))
+            self.worker.end_now()
         else:
             os._exit(Exit.INTERRUPTED)  # a step that swallows its cancellation holds the process
 

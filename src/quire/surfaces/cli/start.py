@@ -171,7 +171,11 @@ class _Many:
                 found = iter(records)
             total = incoming.count_lines(self.source)
             with _progress(self.session, total) as progress:
-                await self._all(client, found, progress)
+                try:
+                    await self._all(client, found, progress)
+                except asyncio.CancelledError:
+                    self.session.out.note(f"{self.started} records were started before it was stopped")
+                    raise
         return self._told(self.started)
 
     async def _all(self, client: Client, found: Iterator[tuple[int, Record]], progress: Callable[[int], None]) -> None:
@@ -183,9 +187,13 @@ class _Many:
         batch = list(islice(found, size))
         while batch:
             committing = asyncio.ensure_future(self._commit(client, batch))
-            await asyncio.wait({committing}, timeout=0)  # it begins, and works in the ledger's thread
-            following = list(islice(found, size))
-            await committing
+            try:
+                await asyncio.wait({committing}, timeout=0)  # it begins, and works in the ledger's thread
+                following = list(islice(found, size))
+                await asyncio.shield(committing)
+            except asyncio.CancelledError:
+                await committing  # it cannot be called back: whoever stops this hears how many were started
+                raise
             progress(len(batch))
             batch = following
 

@@ -15,7 +15,7 @@ import json
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-from quire.errors import InputError, NotFound, did_you_mean
+from quire.errors import InputError, NotFound
 from quire.model.codec import dump, parse
 from quire.model.record import Record
 from quire.model.side import Setting
@@ -97,8 +97,7 @@ async def all_hooks(client: Client) -> list[Hook]:
 async def hook_of(client: Client, name: str) -> Hook:
     kept = await client.ledger.setting(HOOK + name)
     if kept is None:
-        known = [hook.name for hook in await all_hooks(client)]
-        raise NotFound(f"there is no hook {name!r}{did_you_mean(name, known)}")
+        raise NotFound(f"there is no hook {name!r}")  # and which there are is nothing for strangers
     return Hook(**parse(kept.value))
 
 

@@ -53,6 +53,51 @@ async def test_an_act_that_surely_did_not_happen_is_tried_again() -> None:
         assert record.result == "done it" and target.done == ["it"]
 
 
+async def test_every_try_of_an_act_has_an_intent_of_its_own() -> None:
+    """1: killed in the second try, the next worker finds that it may have happened, and does not act again."""
+    seen: list[tuple[int, str]] = []
+
+    @effect(retry=Retry(3, first="0.001s"))
+    async def busy(act: Act[None]) -> str:
+        [intent] = await client.ledger.receipts(record_ids=["r"])
+        seen.append(((await client.get("r")).open_intents, str(intent.stage)))
+        if len(seen) < 3:
+            raise NotDone("it is busy")
+        return "done"
+
+    @workflow
+    async def persists(run: Run[dict[str, Any], None]) -> str:
+        return await run.once(busy)
+
+    async with Client(MemoryLedger(), workflows=[persists]) as client:
+        await client.start(persists, {}, id="r")
+        await client.work()
+
+        assert (await client.get("r")).status is Status.DONE and seen == [(1, "intended")] * 3
+        kinds = [event.kind for event in await client.events("r")]
+        assert kinds.count("effect.intended") == 3 and kinds.count("effect.void") == 2
+
+
+async def test_an_effect_that_was_cancelled_between_two_tries_is_not_tried_again() -> None:
+    tries: list[str] = []
+
+    @effect(retry=Retry(3, first="0.001s"))
+    async def busy(act: Act[None]) -> str:
+        tries.append(act.record_id)
+        await client.cancel("r")
+        raise NotDone("it is busy")
+
+    @workflow
+    async def persists(run: Run[dict[str, Any], None]) -> str:
+        return await run.once(busy)
+
+    async with Client(MemoryLedger(), workflows=[persists]) as client:
+        await client.start(persists, {}, id="r")
+        await client.work()
+
+        assert (await client.get("r")).status is Status.CANCELLED and tries == ["r"]
+
+
 @workflow(retry=Retry(3, first="1s"))
 async def twice(run: Run[dict[str, Any], Target]) -> str:
     what = await run.once(blind, "it")

@@ -9,6 +9,7 @@ import pytest
 
 import quire
 from quire import Act, Retry, Run, Status, Workflow, effect, workflow
+from quire.errors import IllegalMove
 from quire.model.codec import parse
 from quire.model.record import UNDO
 from quire.model.wait import load_waits
@@ -34,6 +35,73 @@ async def test_a_cancelled_record_takes_back_what_it_did() -> None:
         await trial.settle()
 
         assert record.status == "CANCELLED" and book == ["+one", "+two", "-two", "-one"]
+
+
+async def test_a_wish_to_undo_that_is_said_again_takes_nothing_back_from_the_first() -> None:
+    """18: half undone in silence."""
+    book: list[str] = []
+    refused: list[str] = []
+
+    async def again() -> None:
+        with pytest.raises(IllegalMove) as error:
+            await trial.client.cancel("u", undo=True, by="bob")
+        refused.append(str(error.value))
+
+    async def back(act: Act[list[str]], what: str) -> None:
+        book.append(f"-{what}")
+        await again()  # while it runs
+
+    @effect(undo=back)
+    async def pay(act: Act[list[str]], what: str) -> str:
+        book.append(f"+{what}")
+        return what
+
+    @workflow
+    async def undoable(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(pay.named("one"), "one")
+        await run.once(pay.named("two"), "two")
+        await run.wait("never")
+
+    async with Trial(undoable, deps=book) as trial:
+        record = await trial.start({}, id="u")
+        await trial.settle()
+        await trial.client.cancel("u", undo=True, by="ann")
+        await again()  # before it is claimed
+        await trial.settle()
+        assert record.status == "CANCELLED" and book == ["+one", "+two", "-two", "-one"]
+        assert refused == ["cannot undo 'u': it is being undone already"] * 3
+
+        await again()
+        assert refused[-1] == "cannot undo 'u': it was undone already"
+
+
+async def test_a_resume_leaves_a_child_whose_parent_stays_cancelled() -> None:
+    """Its parent was undone with all that its children did: what it did then, nobody would take back."""
+    book: list[str] = []
+
+    @workflow
+    async def kid(run: Run[dict[str, Any], list[str]]) -> None:
+        if run.data["deep"]:
+            await run.child(kid, {"deep": False}, id="deep")
+        await run.once(put, run.record_id)
+        await run.wait("never")
+
+    @workflow(on_failure="undo")
+    async def top(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.child(kid, {"deep": True}, id="mid")
+
+    async with Trial(top, also=[kid], deps=book) as trial:
+        record = await trial.start({}, id="t")
+        await trial.settle()
+        deep = book[0].removeprefix("+")
+        await trial.client.halt("kid")
+        await trial.advance("1h")
+        assert record.status in ("CANCELLED", "ERROR") and book == [f"+{deep}", f"-{deep}"]
+
+        await trial.client.resume("kid", cancelled=True)
+        await trial.advance("1h")
+
+        assert book == [f"+{deep}", f"-{deep}"]
 
 
 @pytest.mark.parametrize("goes_on", [True, False], ids=["stopped", "returned"])

@@ -279,7 +279,7 @@ class PostgresLedger(PostgresClaims):
             if parent_id is not None:
                 want.records.add(parent_id)
         candidates = sorted(want.records)
-        want.fanins = want.intents = set(candidates)
+        want.fanins = want.intents = set(candidates) | more.fanins | more.intents
         want.records |= more.records
         await self._read_into(view, wire, want)
         if turns := turns_of(view, dict.fromkeys(want.fanins, limit)):

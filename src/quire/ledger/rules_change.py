@@ -235,6 +235,8 @@ class Changing(Claiming):
     def _cancel_asked(self, change: Change, current: Record) -> Verdict:
         if current.status is not Status.RUNNING:
             return Conflict(current, self.now)
+        if current.step == UNDO and change.cancel and parse(change.cancel).get("undo"):
+            return Applied(current, self.now)  # it is being undone already
         line = Line("cancel_asked", change.cancel or "{}")
         row = current._replace(cancel=change.cancel)
         return Applied(self._put(current, row, [line], change.change_id), self.now)

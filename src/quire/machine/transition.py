@@ -289,10 +289,11 @@ def _refuse(record: Record, verb: str, why: str) -> IllegalMove:
 
 def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool) -> Move:
     """Not for a RUNNING record: that one is asked to stop (``Change.cancel``)."""
+    if undo and record.step == UNDO:  # to begin again would leave out what is still to be undone
+        over = "its undoing was stopped; a retry goes on with it" if record.ending else "it was undone already"
+        raise _refuse(record, "undo", over if record.ended else "it is being undone already")
     if record.status is Status.RUNNING or (record.ended and not undo):
         raise _refuse(record, "cancel", f"it is {record.status}")
-    if record.ended and record.step == UNDO:
-        raise _refuse(record, "undo", "it was undone already")
     move = stopped(record, now, reason or f"cancelled by {by or 'a person'}", undo)
     return move._replace(lines=tuple(Line(line.kind, dump(parse(line.body) | {"by": by})) for line in move.lines))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from quire.clock import seconds
+from quire.clock import next_id, seconds
 from quire.errors import EffectChanged, ReceiptForged
 from quire.machine.effect import Act, Effect, NotDone
 from quire.machine.outcome import Yielded
@@ -138,6 +138,7 @@ async def _act(
         args_hash=args_hash,
         act_by=host.now() + timeout,
         undo=effect.path if effect.undo is not None else "",
+        nonce=next_id(),
     )
     acting = (key, intent.nonce)
     host.acting.add(acting)

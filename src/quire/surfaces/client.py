@@ -217,6 +217,8 @@ class Client(ClientActs):
                 log = await self.ledger.events(record_id=record.record_id, limit=100_000)
                 if not by_halt(end_of(record, log)):
                     continue
+                if record.parent_id is not None and (await self.get(record.parent_id)).ended:
+                    continue  # parents come first, by their ids: this one has gone on, or stays cancelled
                 with suppress(IllegalMove):  # its parent has gone on without it, or somebody was faster
                     await self._change(
                         record.record_id, lambda r: (transition.revive(r, r.updated_at, person, r.epoch), ())

@@ -18,7 +18,7 @@ from quire.machine.transition import Move
 from quire.model.change import Applied, Change, Conflict, Send
 from quire.model.codec import PLAIN, dump, parse
 from quire.model.receipt import Kind, Receipt, Stage
-from quire.model.record import Record, Status
+from quire.model.record import UNDO, Record, Status
 from quire.model.wait import On, Wait, load_waits
 from quire.runtime import engine
 from quire.runtime.definition import misfit
@@ -208,7 +208,7 @@ class ClientActs(ClientLooks):
         person = self.who if by is None else by
         for _ in range(20):
             record = await self.get(record_id)
-            if record.status is Status.RUNNING:
+            if record.status is Status.RUNNING and not (undo and record.step == UNDO):
                 wish = dump({"by": person, "reason": reason or f"cancelled by {person or 'a person'}", "undo": undo})
                 change = Change(change_id or new_id(), record_id, record.version, None, cancel=wish)
                 [verdict] = await self._commit([change])
@@ -222,7 +222,8 @@ class ClientActs(ClientLooks):
                     change_id,
                 )
             except IllegalMove:
-                if (await self.get(record_id)).status is not Status.RUNNING:
+                record = await self.get(record_id)
+                if record.status is not Status.RUNNING or (undo and record.step == UNDO):
                     raise
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
 

@@ -138,12 +138,22 @@ class Beside(Suite):
         row = await run(ledger)
         applied(await settle(ledger, row, Broke("a bug", undo=True)))
         [row] = (await claim(ledger, slot(UNDO))).records
-        await ask_to_cancel(ledger, undo=True)
+        await ask_to_cancel(ledger)
 
         after = applied(await settle(ledger, row, Stopped("told to")))
 
         assert (after.status, after.step, after.cancel) == (Status.CANCELLED, UNDO, None)
         assert after.ending is not None  # a retry goes on with it
+
+    async def test_a_wish_to_undo_what_undoes_changes_nothing(self, ledger: Ledger) -> None:
+        row = await run(ledger)
+        applied(await settle(ledger, row, Broke("a bug", undo=True)))
+        [row] = (await claim(ledger, slot(UNDO))).records
+
+        await ask_to_cancel(ledger, undo=True)
+
+        assert await the(ledger) == row
+        assert (await beat(ledger, "w1", row)).cancelled == ()
 
     async def test_what_was_undone_to_its_end_is_not_cancelled_by_a_late_wish(
         self, ledger: Ledger, clock: ToldClock
@@ -151,7 +161,7 @@ class Beside(Suite):
         row = await run(ledger)
         applied(await settle(ledger, row, Stopped("a typo", undo=True)))
         [row] = (await claim(ledger, slot(UNDO))).records
-        await ask_to_cancel(ledger, undo=True)
+        await ask_to_cancel(ledger)
 
         go = transition.undone(row, clock.now())
         applied(await commit(ledger, new_move(row, go, worker=row.worker)))

@@ -427,3 +427,15 @@ class Fanins(Suite):
             await self.end(ledger, child, Done("1", "{}"))
 
         assert (await the_fanin(ledger))[3:6] == (3, 0, 0)
+
+    async def test_a_worker_that_dies_under_a_grandchild_is_taken_over(self, ledger: Ledger, clock: ToldClock) -> None:
+        """A takeover looks at parents, too, and they may have parents."""
+        await map_over(ledger, await run(ledger), 1)
+        [child] = (await run_children(ledger)).values()
+        await map_over(ledger, child, 1)
+        [grandchild] = (await run_children(ledger)).values()
+
+        await lose_worker(ledger, clock)
+
+        assert (await the(ledger, grandchild.record_id)).status is Status.PENDING
+        assert (await the(ledger)).status is (await the(ledger, child.record_id)).status is Status.WAITING

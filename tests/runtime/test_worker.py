@@ -91,6 +91,30 @@ async def test_what_a_worker_held_that_died_meanwhile_is_done_before_the_work_en
         assert [record.status for record in await client.find()] == [Status.DONE, Status.DONE]
 
 
+async def test_a_worker_of_an_older_version_does_not_run_what_a_newer_one_started() -> None:
+    clock, ran = ToldClock(), []
+    ledger = MemoryLedger(clock)
+
+    def made(version: int) -> Workflow[Any, Any, None]:
+        flow: Workflow[Any, Any, None] = Workflow("flow", version=version)
+
+        @flow.step
+        async def only(run: Run[Any, None]) -> None:
+            ran.append((run.record_id, version))
+
+        return flow
+
+    async with Client(ledger, workflows=[made(1)], clock=clock) as old:
+        await old.start("flow", {}, id="a")
+        async with Client(ledger, workflows=[made(2)], clock=clock) as new:
+            await new.start("flow", {}, id="b")
+            await old.work()
+            assert ran == [("a", 1)]
+
+            await new.work()
+            assert ran == [("a", 1), ("b", 2)]
+
+
 class ClaimsCounted(HoldingLedger):
     claims = 0
 

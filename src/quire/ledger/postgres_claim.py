@@ -47,7 +47,7 @@ _ANYWHERE, _FROM_HEAD = "rank IS NOT NULL", "rank >= slot.head"
 def _is_due(begins: str) -> str:
     return f"""
         workflow = slot.workflow AND queue = slot.step AND {begins} AND rank <= moment.now + moment.margin
-        AND due_at <= moment.now AND epoch >= control.floor
+        AND due_at <= moment.now AND epoch >= control.floor AND code_version <= slot.version
     """
 
 
@@ -88,7 +88,8 @@ _LOCK = f"""
     WITH {_ORDERS}
     SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in Record._fields)}
     FROM {_MOMENT} AS moment
-    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS slot (workflow, step, room, place)
+    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[], $6::bigint[])
+        WITH ORDINALITY AS slot (workflow, step, room, version, place)
     {_due(RECORD, _ANYWHERE)}
     LIMIT $5
 """
@@ -106,11 +107,11 @@ _TAKE = f"""
         SELECT due.lies, due.rank, slot.code, slot.head, slot.place, slot.timeout, slot.before, slot.after
         FROM moment
         CROSS JOIN (
-            SELECT workflow, step, room, timeout, before, after, code, place, {HEAD} AS head
+            SELECT workflow, step, room, timeout, before, after, code, version, place, {HEAD} AS head
             FROM reached CROSS JOIN moment CROSS JOIN unnest(
                 $5::text[], $6::text[], $7::bigint[], $8::float8[], $9::text[], $10::text[], $11::bigint[],
-                $12::float8[]
-            ) WITH ORDINALITY AS given (workflow, step, room, timeout, before, after, code, known, place)
+                $12::float8[], $17::bigint[]
+            ) WITH ORDINALITY AS given (workflow, step, room, timeout, before, after, code, known, version, place)
         ) AS slot
         {_due("ctid AS lies, rank", _FROM_HEAD)}
         LIMIT $13
@@ -144,7 +145,8 @@ _PEEK = f"""
         (SELECT coalesce(closed, '') FROM workers WHERE worker_id = $5), (SELECT sealed FROM ledger),
         (SELECT epoch FROM ledger)
     FROM {_MOMENT} AS moment
-    LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[]) AS slot (workflow, step, limited) ON {_filled(_ANYWHERE)}
+    LEFT JOIN unnest($2::text[], $3::text[], $4::boolean[], $6::bigint[]) AS slot (workflow, step, limited, version)
+        ON {_filled(_ANYWHERE)}
     LEFT JOIN LATERAL ({_STOPPED}) AS control ON true
     LEFT JOIN LATERAL (
         SELECT priority FROM records WHERE {_is_due(_ANYWHERE)} ORDER BY rank, record_id LIMIT 1
@@ -221,8 +223,8 @@ class PostgresClaims(PostgresDecides):
         self._limited_is_due = look.limited
         return look
 
-    def _peeking(self, claim: Claim) -> tuple[float | None, bytes, bytes, bytes, str]:
-        return self._told, *_sent(claim.worker, claim.slots).looked_at, claim.worker
+    def _peeking(self, claim: Claim) -> tuple[float | None, bytes, bytes, bytes, str, bytes]:
+        return self._told, *_sent(claim.worker, claim.slots).looked_at, claim.worker, _versions(claim.slots)
 
     def _remember(self, changed: Collection[Record]) -> None:
         super()._remember(changed)
@@ -319,6 +321,7 @@ class PostgresClaims(PostgresDecides):
             claim.before,
             leaves.FEW,
             postgres_heads.LARGE,
+            sent.versions,
         )
 
     # -- by the rules ------------------------------------------------------------------------------------------
@@ -338,7 +341,7 @@ class PostgresClaims(PostgresDecides):
             return Claimed(tuple(taken_before), view.now)
         sketch = Draft(view, view.now)
         room = array("bigint", [sketch.allowance(slot) for slot in claim.slots])
-        place = wire.send(_LOCK, self._told, *_named(claim.slots), room, claim.limit)
+        place = wire.send(_LOCK, self._told, *_named(claim.slots), room, claim.limit, _versions(claim.slots))
         answers = await wire.flush()
         reading = Reading(view, wire)
         due = reading.take_due(answers[place])
@@ -364,6 +367,11 @@ def _named(slots: Iterable[Slot]) -> tuple[bytes, bytes]:
     return array("text", [slot.workflow for slot in slots]), array("text", [slot.step for slot in slots])
 
 
+@lru_cache(maxsize=256)
+def _versions(slots: tuple[Slot, ...]) -> bytes:
+    return array("bigint", [slot.version for slot in slots])
+
+
 class _Sent(NamedTuple):
     """What is sent of a worker's steps."""
 
@@ -374,6 +382,8 @@ class _Sent(NamedTuple):
     taken: tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
     #: The same as they are here.
     names: tuple[tuple[str, str], ...]
+    #: And the versions that the worker has.
+    versions: bytes
 
 
 @lru_cache(maxsize=1024)
@@ -398,4 +408,5 @@ def _sent(worker: str, slots: tuple[Slot, ...]) -> _Sent:
             array("bigint", list(map(code_of, plain))),
         ),
         tuple((slot.workflow, slot.step) for slot in plain),
+        _versions(tuple(plain)),
     )

@@ -107,6 +107,7 @@ class Plan:
             and row.status in CLAIMABLE
             and row.due_at is not None
             and row.due_at <= self.draft.now
+            and row.code_version <= slot.version
         ]
         return sorted(rows + new, key=lambda row: (row.rank, row.record_id)) if new else rows
 

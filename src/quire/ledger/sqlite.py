@@ -268,10 +268,10 @@ class SqliteLedger(Ledger):
                 room = min(draft.allowance(slot), claim.limit - len(taken))
                 sql = (
                     f"SELECT {RECORD} FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
-                    "AND due_at <= ? AND epoch >= ? ORDER BY rank LIMIT ?"
+                    "AND due_at <= ? AND epoch >= ? AND code_version <= ? ORDER BY rank LIMIT ?"
                 )
                 most = 1 if looks else room + 1
-                args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), most)
+                args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), slot.version, most)
                 found = view.db.execute(sql, args).fetchall()
                 if looks and found and room > 0:
                     return None

@@ -131,12 +131,10 @@ class Tables:
     # -- queries -----------------------------------------------------------------------------------------------
 
     def due(self, slot: Slot, now: float) -> list[Record]:
-        """Records of the step that are due, in order of rank."""
+        """Records of the step that are due, in order of rank; none of a newer version."""
         rows = [self.all_records[record_id] for record_id in self._claimable.get((slot.workflow, slot.step), ())]
-        return sorted(
-            (row for row in rows if row.due_at is not None and row.due_at <= now),
-            key=lambda row: (row.rank, row.record_id),
-        )
+        due = [row for row in rows if row.due_at is not None and row.due_at <= now and row.code_version <= slot.version]
+        return sorted(due, key=lambda row: (row.rank, row.record_id))
 
     def next_due(self, slots: Iterable[Slot], now: float) -> float | None:
         """When the next record of these steps falls due."""

@@ -263,8 +263,8 @@ class Workflow(Generic[D, R, X]):
         """What a run of this step takes."""
         slot = self._slots.get(step.name)
         if slot is None:
-            slot = Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate, also=self._earlier(step))
-            self._slots[step.name] = slot
+            slot = Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate)
+            slot = self._slots[step.name] = slot._replace(also=self._earlier(step), version=self.version)
         return slot
 
     def _earlier(self, step: Step) -> tuple[str, ...]:

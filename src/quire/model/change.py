@@ -37,6 +37,8 @@ class Slot(NamedTuple):
     free: int = 1_000_000
     #: The step's other names, if it was renamed: what runs under them takes its slots, too.
     also: tuple[str, ...] = ()
+    #: The version of the workflow that the worker has: records of newer ones are left to others.
+    version: int = 1 << 53
 
 
 class Change(NamedTuple):

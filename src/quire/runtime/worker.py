@@ -162,7 +162,7 @@ class Worker:
         self._lease_end = self.clock.boottime()
 
     def _row(self) -> WorkerRow:
-        knows = dump([[slot.workflow, slot.step] for slot in self.registry.slots()])
+        knows = dump([[slot.workflow, slot.step, slot.version] for slot in self.registry.slots()])
         return WorkerRow(
             worker_id=self.worker_id,
             label=self.label,

@@ -16,6 +16,12 @@ def alive(worker: Worker, now: float) -> bool:
     return leased and not process.known_dead(worker)
 
 
-def knowers(workers: Iterable[Worker], workflow: str, step: str, now: float) -> list[Worker]:
-    """The live workers that can run this step."""
-    return [worker for worker in workers if alive(worker, now) and [workflow, step] in parse(worker.knows)]
+def knowers(workers: Iterable[Worker], workflow: str, step: str, now: float, version: int = 0) -> list[Worker]:
+    """The live workers that can run this step, of records of this version."""
+    return [worker for worker in workers if alive(worker, now) and _knows(worker, workflow, step, version)]
+
+
+def _knows(worker: Worker, workflow: str, step: str, version: int) -> bool:
+    """A worker of an older Quire does not tell its versions, and takes all."""
+    told = [known[2:] for known in parse(worker.knows) if known[:2] == [workflow, step]]
+    return any(version <= min(versions, default=version) for versions in told)

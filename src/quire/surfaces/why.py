@@ -274,6 +274,10 @@ def _due(record: Record, seen: Around) -> Why:
         text = f"{_id(record)} {stranded}: none of the {len(live)} live workers knows {what} of {record.workflow!r} "
         text += f"(due since {since}); start a worker with the flow file that has it."
         return Why(text, "stranded", None, "quire worker FILE")
+    if not knowers(live, record.workflow, record.step, seen.now, record.code_version):
+        text = f"{_id(record)} is due at {what} since {since}, with data of version {record.code_version} of "
+        text += f"{record.workflow!r}, and all live workers have an older one; start a worker with the newer flow file."
+        return Why(text, "stranded", None, "quire worker FILE")
     full = _full(record, seen)
     if full:
         return Why(f"{_id(record)} is due at {what} since {since} and waits for a free slot: {full}.", "full")

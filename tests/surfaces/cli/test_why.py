@@ -32,9 +32,15 @@ DEFINITION = {
 
 
 def worker(
-    worker_id: str = "w_1", *, lease_left: float = 20.0, closed: str | None = None, step: str = "post"
+    worker_id: str = "w_1",
+    *,
+    lease_left: float = 20.0,
+    closed: str | None = None,
+    step: str = "post",
+    version: int | None = None,
 ) -> Worker:
-    knows = dump([["w", step], ["w", UNDO]])
+    told = [] if version is None else [version]
+    knows = dump([["w", step, *told], ["w", UNDO, *told]])
     return Worker(worker_id, "night", "host ns", "boot 1", 17, NOW - 99, NOW + lease_left, 30.0, closed, knows)
 
 
@@ -160,6 +166,18 @@ QUESTION = Wait(
             {"workers": (worker(step="other"),)},
             "stranded",
             ["is stranded", "knows step 'post' of 'w'"],
+        ),
+        (
+            record(code_version=3),
+            {"workers": (worker(version=2),)},
+            "stranded",
+            ["with data of version 3 of 'w'", "all live workers have an older one"],
+        ),
+        (
+            record(code_version=3),
+            {"workers": (worker(version=2), worker(version=3))},
+            "due",
+            ["waits for a free worker"],
         ),
         (
             record(due_at=NOW + 30, attempt=2, last_error="429"),

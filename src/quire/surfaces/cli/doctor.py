@@ -354,7 +354,7 @@ async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
             word = "halted" if control.halted else "paused"
             what = "the ledger" if control.scope == "*" else control.scope
             found.append(warning(f"{what} is {word}; quire resume ends it"))
-    known = {tuple(pair) for worker in live for pair in parse(worker.knows)}
+    known = {(known[0], known[1]) for worker in live for known in parse(worker.knows)}
     for count in counts:
         if count.status is not Status.PENDING:
             continue

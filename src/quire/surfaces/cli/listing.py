@@ -68,7 +68,7 @@ async def _stuck(client: Client, workflow: str, limit: int) -> AsyncIterator[tup
     for record in await client.find(workflow=workflow, status=(Status.RUNNING,), limit=10_000):
         if record.worker not in held:
             yield record, "its worker is lost"
-    known = {tuple(pair) for worker in live for pair in parse(worker.knows)}
+    known = {(known[0], known[1]) for worker in live for known in parse(worker.knows)}
     for count in await client.counts():
         at = (count.workflow, count.step)
         if count.status is not Status.PENDING or at in known or (workflow and count.workflow != workflow):

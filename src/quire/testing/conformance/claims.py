@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from quire.ledger.base import Ledger
 from quire.model.record import Status
 from quire.model.wait import On, Wait
@@ -70,6 +72,18 @@ class Claims(Suite):
 
         assert len(await claimed(ledger, slot(free=2), slot("other", free=2))) == 4
         assert len(await claimed(ledger, limit=3)) == 3
+
+    @pytest.mark.parametrize("cap", [None, 5], ids=["free", "capped"])
+    async def test_records_of_a_newer_version_than_the_workers_are_left_to_others(
+        self, ledger: Ledger, cap: int | None
+    ) -> None:
+        await start(ledger, "new", code_version=2)
+        await start(ledger, "old", code_version=1)
+
+        assert await claimed(ledger, slot(version=1, cap=cap)) == ["old"]
+        nothing = await claim(ledger, slot(version=1, cap=cap))
+        assert (nothing.records, nothing.left_priority) == ((), None)
+        assert await claimed(ledger, slot(version=2, cap=cap)) == ["new"]
 
     async def test_only_steps_that_the_worker_names_are_claimed(self, ledger: Ledger) -> None:
         await start(ledger, "a", step="old")

@@ -50,7 +50,7 @@ The clock runs from the start of the new process, its imports included, until al
 """,
     "W9": """\
 All processes and the server share the cores of this machine. The clock runs from before the processes connect: for
-Quire that is some 12 ms of CPU for each, two thirds of it the server's. The end is seen by a look every 20 ms whether
+Quire that is some 20 ms of CPU for each, two fifths of it the server's. The end is seen by a look every 20 ms whether
 anything is left (Procrastinate and the engines: how much is left). *Busy* is how much of all processors the workers,
 the server and the client used: what one worker leaves idle is all that more workers could gain. *By default* is Quire
 with as many records at once as a worker takes if nobody says otherwise (100), where the bar is of 2,000. *Steps of 1 ms

@@ -78,26 +78,6 @@ async def test_every_try_of_an_act_has_an_intent_of_its_own() -> None:
         assert kinds.count("effect.intended") == 3 and kinds.count("effect.void") == 2
 
 
-async def test_an_effect_that_was_cancelled_between_two_tries_is_not_tried_again() -> None:
-    tries: list[str] = []
-
-    @effect(retry=Retry(3, first="0.001s"))
-    async def busy(act: Act[None]) -> str:
-        tries.append(act.record_id)
-        await client.cancel("r")
-        raise NotDone("it is busy")
-
-    @workflow
-    async def persists(run: Run[dict[str, Any], None]) -> str:
-        return await run.once(busy)
-
-    async with Client(MemoryLedger(), workflows=[persists]) as client:
-        await client.start(persists, {}, id="r")
-        await client.work()
-
-        assert (await client.get("r")).status is Status.CANCELLED and tries == ["r"]
-
-
 @workflow(retry=Retry(3, first="1s"))
 async def twice(run: Run[dict[str, Any], Target]) -> str:
     what = await run.once(blind, "it")

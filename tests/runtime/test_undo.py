@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -51,18 +52,7 @@ async def test_a_wish_to_undo_that_is_said_again_takes_nothing_back_from_the_fir
         book.append(f"-{what}")
         await again()  # while it runs
 
-    @effect(undo=back)
-    async def pay(act: Act[list[str]], what: str) -> str:
-        book.append(f"+{what}")
-        return what
-
-    @workflow
-    async def undoable(run: Run[dict[str, Any], list[str]]) -> None:
-        await run.once(pay.named("one"), "one")
-        await run.once(pay.named("two"), "two")
-        await run.wait("never")
-
-    async with Trial(undoable, deps=book) as trial:
+    async with Trial(_undoable(back), deps=book) as trial:
         record = await trial.start({}, id="u")
         await trial.settle()
         await trial.client.cancel("u", undo=True, by="ann")
@@ -273,11 +263,18 @@ async def put(act: Act[list[str]], what: str) -> str:
     return what
 
 
-def _undoable() -> Workflow[Any, Any, Any]:
+def _undoable(undo: Callable[[Act[list[str]], str], Awaitable[None]] = _take_back) -> Workflow[Any, Any, Any]:
+    """Two acts, taken back by this, and then a long wait."""
+
+    @effect(undo=undo)
+    async def pay(act: Act[list[str]], what: str) -> str:
+        act.deps.append(f"+{what}")
+        return what
+
     @workflow
     async def undoable(run: Run[dict[str, Any], list[str]]) -> None:
-        await run.once(put.named("one"), "one")
-        await run.once(put.named("two"), "two")
+        await run.once(pay.named("one"), "one")
+        await run.once(pay.named("two"), "two")
         await run.wait("never")
 
     return undoable
@@ -327,18 +324,7 @@ async def test_an_undoing_that_a_halt_stops_says_so_at_once_and_goes_on_when_it_
         if len(book) == 3:
             await trial.client.halt()
 
-    @effect(undo=stop)
-    async def pay(act: Act[list[str]], what: str) -> str:
-        book.append(f"+{what}")
-        return what
-
-    @workflow
-    async def undoable(run: Run[dict[str, Any], list[str]]) -> None:
-        await run.once(pay.named("one"), "one")
-        await run.once(pay.named("two"), "two")
-        await run.wait("never")
-
-    async with Trial(undoable, deps=book) as trial:
+    async with Trial(_undoable(stop), deps=book) as trial:
         record = await trial.start({}, id="u")
         await trial.settle()
         await trial.client.cancel("u", undo=True)

@@ -138,7 +138,7 @@ async def _act(
         args_hash=args_hash,
         act_by=host.now() + timeout,
         undo=effect.path if effect.undo is not None else "",
-        nonce=next_id(),
+        nonce=next_id(),  # of this try: the next one in the same pass is another act, not this one said again
     )
     acting = (key, intent.nonce)
     host.acting.add(acting)

@@ -199,6 +199,9 @@ async def test_unsigned_forged_and_old_calls_are_refused_and_logged(caplog: pyte
             (await caller.call({"sum": 3}, "nonce-0004", away=301)).status_code,
             (await http.post("/hooks/none", json={})).status_code,
         ]
+        assert (await http.post("/hooks/shpo", json={})).json()[
+            "message"
+        ] == "there is no hook 'shpo'"  # and not which is
         rotated = await hooked(http, clock, secret_number=2)
         results.append((await caller.call({"sum": 3}, "nonce-0005")).status_code)
 

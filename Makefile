@@ -57,9 +57,9 @@ $(VENV)/core: $(VENV)/made pyproject.toml constraints.txt
 	$(call install,--editable .)
 	@touch $@
 
-$(VENV)/dev: $(VENV)/made pyproject.toml constraints.txt
+$(VENV)/dev: $(VENV)/made pyproject.toml packages/hectograph/pyproject.toml constraints.txt
 	@echo "Installing Quire with everything that the tests need"
-	$(call install,--editable '.[dev]')
+	$(call install,--editable packages/hectograph --editable '.[dev]')
 	@touch $(VENV)/core $@
 
 demo: $(VENV)/core
@@ -101,9 +101,9 @@ browser:
 constraints: $(VENV)/made
 	@{ echo "# Pins for every dependency, direct or not. Written by: make constraints"; \
 	echo uv | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-annotate --no-header \
-		--extra dev pyproject.toml -; } > constraints.new
+		--extra dev pyproject.toml - | grep -v packages/; } > constraints.new
 	@mv constraints.new constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist test-results .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests packages -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -88,9 +88,7 @@ class Google:
 
 @contextmanager
 def emulator() -> Iterator[Google]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "quire.testing.emulator", "--port", "0"], stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-m", "hectograph", "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield Google(process.stdout.readline().split()[-1])

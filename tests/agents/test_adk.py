@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from hectograph import Emulator
 from quire.errors import InputError
 from quire.folder.drive import DriveFolder
 from quire.google.drive import FOLDER
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.opening import open_ledger
-from quire.testing.emulator import Emulator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own experiments
 

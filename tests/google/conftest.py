@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from hectograph import Emulator
 from quire.google.credentials import StaticToken
 from quire.google.transport import Transport
-from quire.testing.emulator import Emulator
 
 
 class Hurried:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hectograph import Emulator
 from quire.folder.base import Directory, FolderError, Gone, Once, Rank, Replace
 from quire.folder.drive import DriveFolder
 from quire.google.drive import SPREADSHEET
@@ -18,7 +19,6 @@ from quire.ledger.sheets import SheetsLedger
 from quire.runtime.projector import Projector
 from quire.surfaces.client import Client
 from quire.testing import ToldClock
-from quire.testing.emulator import Emulator
 from tests.folder.flows import ALL, publish
 from tests.google.conftest import control
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hectograph import Emulator
 from quire.google.budget import Budget, Lane
 from quire.google.credentials import StaticToken, from_file
 from quire.google.drive import FOLDER, SPREADSHEET, Drive
@@ -28,7 +29,6 @@ from quire.google.error import (
 from quire.google.sheets import Sheets
 from quire.google.transport import Transport
 from quire.testing import ToldClock
-from quire.testing.emulator import Emulator
 from tests.google.conftest import Hurried, control
 
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
+from hectograph import Emulator
 from quire import Fail, Inbox, Retry, Run, Workflow, workflow
 from quire.google.drive import SPREADSHEET
 from quire.surfaces.client import Client
 from quire.surfaces.panel import Panel
 from quire.testing import ToldClock
-from quire.testing.emulator import Emulator
 
 
 @pytest.fixture(scope="session")

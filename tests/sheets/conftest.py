@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hectograph import Emulator
 from quire.google.drive import SPREADSHEET
 from quire.ledger.sheets import SheetsLedger
 from quire.testing import ToldClock
-from quire.testing.emulator import Emulator
 
 MakeLedger = Callable[[], SheetsLedger]
 

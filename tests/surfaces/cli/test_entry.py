@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from hectograph import Emulator
 from quire.model.record import Status
 from quire.runtime.process import NICENESS, started
 from quire.surfaces.cli import begin
-from quire.testing.emulator import Emulator
 from tests.surfaces.cli.conftest import Project
 
 

@@ -74,7 +74,7 @@ COMMANDS: dict[str, Entry] = {
     "adopt": Entry("keep", "Make a copied or restored book a ledger of its own.", f"{_HERE}.doctor:adopt"),
     "promote": Entry("keep", "Move a ledger to another store.", f"{_HERE}.keep:promote"),
     "completion": Entry("shell", "Print a script that completes commands and ids.", f"{_HERE}.begin:completion"),
-    "emulate": Entry("shell", "Run an emulator of the Google APIs.", f"{_HERE}.begin:emulate"),
+    "emulate": Entry("shell", "Run an emulator of the Google APIs.", f"{_HERE}.emulator:emulate"),
 }
 
 GROUPS = {

@@ -1,9 +1,7 @@
-"""``quire init``, ``demo``, ``check``, ``config``, ``completion``, ``emulate``: where people begin."""
+"""``quire init``, ``demo``, ``check``, ``config``, ``completion``: where people begin."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -279,10 +277,3 @@ def completion(session: Session, shell: str) -> None:
     assert found is not None
     made = found(cli, {}, "quire", "_QUIRE_COMPLETE")
     click.echo(made.source_template % made.source_vars())
-
-
-@click.command("emulate", add_help_option=False, context_settings={"ignore_unknown_options": True})
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def emulate(words: Sequence[str]) -> int:
-    """Run an emulator of the Google APIs. Its own help: quire emulate --help."""
-    return subprocess.call([sys.executable, "-m", "quire.testing.emulator", *words])

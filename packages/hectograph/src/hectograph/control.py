@@ -1,0 +1,101 @@
+"""The emulator's own calls, under ``/emulator``: faults, settings, clock, counters, the person, versions of a book.
+
+| call | what |
+|---|---|
+| ``GET/POST/DELETE /emulator/faults`` | the rules of ``faults.py``; ``DELETE /emulator/faults/ID`` takes one away |
+| ``GET/POST /emulator/settings`` | quotas, name lag, latency, account, switches |
+| ``GET/POST /emulator/clock`` | ``{"now": iso}``, ``{"advance_seconds": n}``, ``{"real": true}`` |
+| ``GET/DELETE /emulator/counters`` | requests by kind, user and status |
+| ``POST /emulator/person`` | what a person does, see ``person.py`` |
+| ``GET /emulator/books`` | ids, titles, versions |
+| ``GET /emulator/books/ID/versions`` | the versions that can be restored |
+| ``POST /emulator/reset`` | everything gone, as when just started |
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from hectograph.core.clock import stamp
+from hectograph.core.http import Request, Response
+from hectograph.person import Person
+from hectograph.world import World
+
+
+class Control:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.person = Person(world)
+
+    def handle(self, request: Request) -> Response:
+        path = request.path.removeprefix("/emulator").strip("/")
+        try:
+            return Response.of(self._run(request.method, path, request))
+        except (ValueError, KeyError, TypeError, re.error) as error:
+            return Response.of({"error": {"code": 400, "message": str(error)}}, 400)
+
+    def _run(self, method: str, path: str, request: Request) -> Any:
+        world = self.world
+        head, _, rest = path.partition("/")
+        match method, head:
+            case "GET", "faults":
+                return {"faults": world.faults.json()}
+            case "POST", "faults":
+                given = request.json()
+                made = [world.faults.add(rule) for rule in (given if isinstance(given, list) else [given])]
+                return {"faults": [rule.json() for rule in made]}
+            case "DELETE", "faults":
+                world.faults.remove(rest or None)
+                if not rest:
+                    world.ghosts.clear()
+                return {"faults": world.faults.json()}
+            case "GET", "settings":
+                return world.settings()
+            case "POST", "settings":
+                world.set(request.json())
+                return world.settings()
+            case "GET", "clock":
+                return self._clock()
+            case "POST", "clock":
+                return self._tell(request.json())
+            case "GET", "counters":
+                return {"counters": dict(sorted(world.counters.items()))}
+            case "DELETE", "counters":
+                world.counters.clear()
+                return {"counters": {}}
+            case "POST", "person":
+                return self.person.act(request.json())
+            case "GET", "books":
+                return self._versions(rest.partition("/")[0]) if rest else {"books": world.books()}
+            case "POST", "reset":
+                with world.lock:
+                    world.drive.files.clear()
+                    world.library.shelves.clear()
+                    world.drive.changes.clear()
+                world.faults.remove()
+                world.counters.clear()
+                world.dirty()
+                return {}
+            case _:
+                raise ValueError(f"no such call: {method} /emulator/{path}; see control.py")
+
+    def _versions(self, book_id: str) -> dict[str, Any]:
+        shelf = self.world.library.shelf(book_id)
+        listed = [{"version": book.version, "at": stamp(at)} for at, book in [*shelf.past, (shelf.at, shelf.current)]]
+        return {"versions": listed}
+
+    def _clock(self) -> dict[str, Any]:
+        return {"now": stamp(self.world.now()), "told": self.world.clock.told}
+
+    def _tell(self, given: dict[str, Any]) -> dict[str, Any]:
+        clock = self.world.clock
+        if given.get("real"):
+            clock.tell(None)
+        if "now" in given:
+            told = datetime.fromisoformat(str(given["now"]))
+            clock.tell(told if told.tzinfo else told.replace(tzinfo=UTC))
+        if "advance_seconds" in given:
+            clock.advance(float(given["advance_seconds"]))
+        return self._clock()

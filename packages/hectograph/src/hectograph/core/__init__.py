@@ -1,0 +1,1 @@
+"""What every API shares: requests and answers, errors, quotas, faults, the clock, field masks and schemas."""

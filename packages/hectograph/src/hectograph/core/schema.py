@@ -1,0 +1,306 @@
+"""Knows which fields Google's messages have, and refuses the others with Google's words.
+
+The tables in ``schema_sheets`` and ``schema_drive`` are field names and types only, made from a discovery document by
+
+    python -m hectograph.core.schema sheets.v4.json SHEETS > schema_sheets.py
+
+One message per entry: its name, then ``field:type``. Types: ``s`` string, ``i`` int32, ``l`` int64, ``d`` number,
+``b`` boolean, ``*`` anything, ``@M`` message M, ``[t`` list of t, ``{t`` map to t, ``=E`` one of the words of list E.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from hectograph.core import schema_drive, schema_sheets
+from hectograph.core.error import ApiError
+
+_PACKAGE = "type.googleapis.com/google.apps.sheets.v4."
+
+#: Enumerations that are not declared inside the message that uses them; the rest are named after their field.
+_SHARED_ENUMS = {
+    "dimension": "Dimension",
+    "majorDimension": "Dimension",
+    "sortOrder": "SortOrder",
+    "valueInputOption": "ValueInputOption",
+    "valueRenderOption": "ValueRenderOption",
+    "responseValueRenderOption": "ValueRenderOption",
+    "dateTimeRenderOption": "DateTimeRenderOption",
+    "responseDateTimeRenderOption": "DateTimeRenderOption",
+    "pasteType": "PasteType",
+    "horizontalAlignment": "HorizontalAlign",
+    "verticalAlignment": "VerticalAlign",
+    "wrapStrategy": "WrapStrategy",
+    "sheetType": "SheetType",
+    "themeColor": "ThemeColorType",
+    "visibility": "DeveloperMetadataVisibility",
+    "locationType": "DeveloperMetadataLocationType",
+}
+
+#: Messages of which only one field may be set, with the name that Google gives the choice.
+_ONE_OF = {
+    "Request": ("kind", None),
+    "ExtendedValue": ("value", None),
+    "ColorStyle": ("kind", None),
+    "DataFilter": ("filter", None),
+    "UpdateCellsRequest": ("area", frozenset({"start", "range"})),
+    "AutoFillRequest": ("area", frozenset({"range", "sourceAndDestination"})),
+    "FindReplaceRequest": ("scope", frozenset({"range", "sheetId", "allSheets"})),
+    "ConditionalFormatRule": ("rule", frozenset({"booleanRule", "gradientRule"})),
+    "EmbeddedObjectPosition": ("location", frozenset({"sheetId", "overlayPosition", "newSheet"})),
+}
+
+#: How a text says yes or no.
+WORDS = {**dict.fromkeys(("true", "1", "t", "y", "yes"), True), **dict.fromkeys(("false", "0", "f", "n", "no"), False)}
+
+#: Numbers that Google keeps in a message of their own, so that their paths end in ``value``.
+_WRAPPED = {
+    "GridRange": {"startRowIndex", "endRowIndex", "startColumnIndex", "endColumnIndex"},
+    "DimensionRange": {"startIndex", "endIndex"},
+    "DeveloperMetadataLookup": {"metadataId", "metadataKey", "metadataValue"},
+}
+
+_SCALARS = {"s": "TYPE_STRING", "i": "TYPE_INT32", "l": "TYPE_INT64", "d": "TYPE_DOUBLE", "b": "TYPE_BOOL"}
+
+
+class Schema:
+    """One API's messages."""
+
+    def __init__(self, messages: str, enums: str) -> None:
+        self.messages: dict[str, dict[str, str]] = {}
+        for entry in re.split(r"\n(?=\S)", messages.strip()):
+            name, *fields = entry.split()
+            self.messages[name] = dict(field.split(":", 1) for field in fields)
+        self.enums: dict[str, frozenset[str]] = {}
+        for entry in re.split(r"\n(?=\S)", enums.strip()):
+            name, *words = entry.split()
+            self.enums[name] = frozenset(words)
+
+    def has_path(self, message: str, path: Iterable[str]) -> bool:
+        """Whether a field path exists below a message, looking through lists and maps."""
+        kind = "@" + message
+        for name in path:
+            kind = kind.lstrip("[")
+            if kind == "*" or kind.startswith("{"):
+                return True
+            if not kind.startswith("@"):
+                return False
+            if name == "*":
+                return True
+            fields = self.messages.get(kind[1:], {})
+            found = fields.get(name) or fields.get(camel(name))
+            if found is None:
+                return False
+            kind = found
+        return True
+
+    def check(self, message: str, body: Any, at: str = "", *, also: frozenset[str] = frozenset()) -> Any:
+        """Return the body with nulls dropped and numbers read, or refuse it as Google's JSON reader does."""
+        wrong: list[tuple[str, str]] = []
+        if body is None:
+            body = {}
+        checked = self._message(message, body, at, wrong, also)
+        if wrong:
+            raise ApiError.bad_request(wrong)
+        return checked
+
+    def _message(self, name: str, body: Any, at: str, wrong: list[tuple[str, str]], also: frozenset[str]) -> Any:
+        if not isinstance(body, Mapping):
+            if not at:
+                text = 'Invalid JSON payload received. Unknown name "": Root element must be a message.'
+                wrong.append(("", text))
+            else:
+                _bad_value(at, _PACKAGE + name, body, wrong)
+            return {}
+        fields = self.messages[name]
+        choice, among = _ONE_OF.get(name, ("", frozenset()))
+        chosen = ""
+        out: dict[str, Any] = {}
+        for key, value in body.items():
+            real = key if key in fields else camel(key)
+            if real not in fields:
+                if key not in also:
+                    where = f" at '{at}'" if at else ""
+                    text = f'Invalid JSON payload received. Unknown name "{key}"{where}: Cannot find field.'
+                    wrong.append((at, text))
+                continue
+            if value is None:
+                continue
+            if choice and (among is None or real in among):
+                if chosen and chosen != real:
+                    where = f" at '{at}'" if at else ""
+                    text = f"Invalid value{where} (oneof), oneof field '{choice}' is already set. Cannot set '{key}'"
+                    wrong.append((at, text))
+                    continue
+                chosen = real
+            if isinstance(value, str) and value.endswith("_UNSPECIFIED") and fields[real].startswith("="):
+                continue  # the same as nothing
+            here = _join(at, snake(real)) + (".value" if real in _WRAPPED.get(name, ()) else "")
+            out[real] = self._value(name, real, fields[real], value, here, wrong)
+        return out
+
+    def _value(self, owner: str, field: str, kind: str, value: Any, at: str, wrong: list[tuple[str, str]]) -> Any:
+        first, rest = kind[0], kind[1:]
+        if first == "*":
+            return value
+        if first == "@":
+            return self._message(rest, value, at, wrong, frozenset())
+        if first == "{":
+            if not isinstance(value, Mapping):
+                _bad_value(at, "map", value, wrong)
+                return {}
+            return {k: self._value(owner, field, rest, v, at, wrong) for k, v in value.items()}
+        if first == "[":
+            return self._list(owner, field, rest, value, at, wrong)
+        if first == "=":
+            return self._enum(owner, field, rest, value, at, wrong)
+        return _scalar(first, value, at, wrong)
+
+    def _list(self, owner: str, field: str, kind: str, value: Any, at: str, wrong: list[tuple[str, str]]) -> Any:
+        if owner in {"ValueRange", "DataFilterValueRange"} and field == "values":
+            # Google declares a list of ListValue, and names that type even when the whole list is missing.
+            if not isinstance(value, list):
+                _bad_value(at, "type.googleapis.com/google.protobuf.ListValue", value, wrong)
+                return []
+            for index, row in enumerate(value):
+                if not isinstance(row, list):
+                    _bad_value(f"{at}[{index}]", "type.googleapis.com/google.protobuf.ListValue", row, wrong)
+            return value
+        if not isinstance(value, list):
+            value = [value]
+        if kind.startswith("@"):
+            # A list inside a list of messages is read as its items: pygsheets sends such requests, and they work.
+            value = [inner for item in value for inner in (item if isinstance(item, list) else [item])]
+        out = []
+        for index, item in enumerate(value):
+            if item is None:
+                continue
+            out.append(self._value(owner, field, kind, item, f"{at}[{index}]", wrong))
+        return out
+
+    def _enum(self, owner: str, field: str, name: str, value: Any, at: str, wrong: list[tuple[str, str]]) -> Any:
+        words = self.enums[name]
+        if isinstance(value, str) and value in words:
+            return value
+        shared = _SHARED_ENUMS.get(field)
+        if shared is None and words >= {"NUMBER_GREATER", "TEXT_CONTAINS"}:
+            shared = "ConditionType"
+        kind = _PACKAGE + (shared or f"{owner}.{field[0].upper()}{field[1:]}")
+        _bad_value(at, kind, value, wrong)
+        return None
+
+
+def _scalar(kind: str, value: Any, at: str, wrong: list[tuple[str, str]]) -> Any:
+    if kind == "s" and isinstance(value, str):
+        return value
+    if kind == "b":
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.lower() in WORDS:
+            return WORDS[value.lower()]
+    if kind in "il" and not isinstance(value, bool):
+        try:
+            number = float(value) if isinstance(value, (int, float, str)) else None
+        except ValueError:
+            number = None
+        if number is not None and number == int(number):
+            return int(value) if isinstance(value, (int, str)) and str(value).lstrip("-").isdigit() else int(number)
+    if kind == "d" and not isinstance(value, bool):
+        try:
+            return float(value) if isinstance(value, str) else value + 0
+        except (TypeError, ValueError):
+            pass
+    _bad_value(at, _SCALARS[kind], value, wrong)
+    return None
+
+
+def _bad_value(at: str, kind: str, value: Any, wrong: list[tuple[str, str]]) -> None:
+    if isinstance(value, list) and not kind.endswith("ListValue"):
+        text = f'Invalid JSON payload received. Unknown name "{camel(at.rsplit(".", 1)[-1])}"'
+        parent = at.rsplit(".", 1)[0] if "." in at else ""
+        text += (f" at '{parent}'" if parent else "") + ": Proto field is not repeating, cannot start list."
+        wrong.append((parent, text))
+        return
+    shown = json.dumps(value, ensure_ascii=False) if not isinstance(value, Mapping) else "{...}"
+    wrong.append((at, f"Invalid value at '{at}' ({kind}), {shown}"))
+
+
+def _join(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name
+
+
+@cache
+def snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match.group(1).lower(), name)
+
+
+@cache
+def camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part[:1].upper() + part[1:] for part in tail)
+
+
+@cache
+def sheets() -> Schema:
+    return Schema(schema_sheets.MESSAGES, schema_sheets.ENUMS)
+
+
+@cache
+def drive() -> Schema:
+    return Schema(schema_drive.MESSAGES, schema_drive.ENUMS)
+
+
+def _compile(document: Mapping[str, Any]) -> tuple[dict[str, dict[str, str]], dict[str, tuple[str, ...]]]:
+    enums: dict[tuple[str, ...], str] = {}
+    messages: dict[str, dict[str, str]] = {}
+
+    def kind_of(owner: str, field: str, spec: Mapping[str, Any]) -> str:
+        if "$ref" in spec:
+            return "@" + str(spec["$ref"])
+        kind = spec.get("type")
+        if kind == "array":
+            return "[" + kind_of(owner, field, spec["items"])
+        if kind == "object":
+            if "properties" in spec:
+                name = owner + field[0].upper() + field[1:]
+                message(name, spec)
+                return "@" + name
+            return "{" + kind_of(owner, field, spec.get("additionalProperties", {"type": "any"}))
+        if "enum" in spec:
+            return "=" + enums.setdefault(tuple(spec["enum"]), f"E{len(enums)}")
+        if kind == "string":
+            return "l" if spec.get("format") in ("int64", "uint64") else "s"
+        return {"integer": "i", "number": "d", "boolean": "b"}.get(str(kind), "*")
+
+    def message(name: str, spec: Mapping[str, Any]) -> None:
+        messages[name] = {f: kind_of(name, f, s) for f, s in sorted(spec.get("properties", {}).items())}
+
+    for name, spec in sorted(document["schemas"].items()):
+        message(name, spec)
+    return messages, {name: words for words, name in enums.items()}
+
+
+def main(arguments: list[str]) -> None:
+    path, title = arguments
+    with open(path, encoding="utf-8") as file:
+        messages, enums = _compile(json.load(file))
+    lines = [f'"""Field names and types of Google {title.title()}; made by ``schema.py``."""', "", 'MESSAGES = """']
+    lines += [
+        _wrapped(name, [f"{f}:{kind}" for f, kind in fields.items()]) for name, fields in sorted(messages.items())
+    ]
+    lines += ['"""', "", 'ENUMS = """', *(_wrapped(name, list(words)) for name, words in enums.items()), '"""', ""]
+    sys.stdout.write("\n".join(lines))
+
+
+def _wrapped(name: str, words: list[str]) -> str:
+    return textwrap.fill(" ".join([name, *words]), 118, subsequent_indent="  ", break_on_hyphens=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,365 @@
+"""The Drive v3 API over a world, and the calls of v2 that carry ETags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from hectograph.core import fieldmask, schema
+from hectograph.core.clock import stamp
+from hectograph.core.error import ApiError
+from hectograph.core.http import Request, Response
+from hectograph.drive import comments as drive_comments
+from hectograph.drive import drives as drive_drives
+from hectograph.drive import permissions as drive_permissions
+from hectograph.drive import revisions as drive_revisions
+from hectograph.drive import v2 as drive_v2
+from hectograph.drive.drive import APP_DATA
+from hectograph.drive.file import FOLDER, SPREADSHEET, File, file_json, user
+from hectograph.sheets.export import FORMATS, exported
+from hectograph.world import World
+
+_F = r"/drive/v3/files/(?P<file>[^/]+)"
+
+#: name, verb, path, whether it writes
+ROUTES: tuple[tuple[str, str, str, bool], ...] = (
+    ("files.generateIds", "GET", r"/drive/v3/files/generateIds", False),
+    ("files.emptyTrash", "DELETE", r"/drive/v3/files/trash", True),
+    ("files.create", "POST", r"/drive/v3/files", True),
+    ("files.list", "GET", r"/drive/v3/files", False),
+    ("files.get", "GET", _F, False),
+    ("files.update", "PATCH", _F, True),
+    ("files.delete", "DELETE", _F, True),
+    ("files.copy", "POST", _F + "/copy", True),
+    ("files.export", "GET", _F + "/export", False),
+    ("files.watch", "POST", _F + "/watch", False),
+    ("permissions.create", "POST", _F + "/permissions", True),
+    ("permissions.list", "GET", _F + "/permissions", False),
+    ("permissions.get", "GET", _F + "/permissions/(?P<item>[^/]+)", False),
+    ("permissions.update", "PATCH", _F + "/permissions/(?P<item>[^/]+)", True),
+    ("permissions.delete", "DELETE", _F + "/permissions/(?P<item>[^/]+)", True),
+    ("comments.create", "POST", _F + "/comments", True),
+    ("comments.list", "GET", _F + "/comments", False),
+    ("comments.get", "GET", _F + "/comments/(?P<item>[^/]+)", False),
+    ("comments.update", "PATCH", _F + "/comments/(?P<item>[^/]+)", True),
+    ("comments.delete", "DELETE", _F + "/comments/(?P<item>[^/]+)", True),
+    ("replies.create", "POST", _F + "/comments/(?P<item>[^/]+)/replies", True),
+    ("replies.list", "GET", _F + "/comments/(?P<item>[^/]+)/replies", False),
+    ("replies.get", "GET", _F + "/comments/(?P<item>[^/]+)/replies/(?P<reply>[^/]+)", False),
+    ("replies.update", "PATCH", _F + "/comments/(?P<item>[^/]+)/replies/(?P<reply>[^/]+)", True),
+    ("replies.delete", "DELETE", _F + "/comments/(?P<item>[^/]+)/replies/(?P<reply>[^/]+)", True),
+    ("revisions.list", "GET", _F + "/revisions", False),
+    ("revisions.get", "GET", _F + "/revisions/(?P<item>[^/]+)", False),
+    ("revisions.update", "PATCH", _F + "/revisions/(?P<item>[^/]+)", True),
+    ("revisions.delete", "DELETE", _F + "/revisions/(?P<item>[^/]+)", True),
+    ("changes.getStartPageToken", "GET", r"/drive/v3/changes/startPageToken", False),
+    ("changes.list", "GET", r"/drive/v3/changes", False),
+    ("changes.watch", "POST", r"/drive/v3/changes/watch", False),
+    ("channels.stop", "POST", r"/drive/v3/channels/stop", False),
+    ("drives.list", "GET", r"/drive/v3/drives", False),
+    ("drives.create", "POST", r"/drive/v3/drives", True),
+    ("drives.get", "GET", r"/drive/v3/drives/(?P<drive>[^/]+)", False),
+    ("drives.update", "PATCH", r"/drive/v3/drives/(?P<drive>[^/]+)", True),
+    ("drives.delete", "DELETE", r"/drive/v3/drives/(?P<drive>[^/]+)", True),
+    ("drives.hide", "POST", r"/drive/v3/drives/(?P<drive>[^/]+)/hide", True),
+    ("drives.unhide", "POST", r"/drive/v3/drives/(?P<drive>[^/]+)/unhide", True),
+    ("teamdrives.list", "GET", r"/drive/v3/teamdrives", False),
+    ("teamdrives.create", "POST", r"/drive/v3/teamdrives", True),
+    ("teamdrives.get", "GET", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", False),
+    ("teamdrives.update", "PATCH", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", True),
+    ("teamdrives.delete", "DELETE", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", True),
+    ("about.get", "GET", r"/drive/v3/about", False),
+    *drive_v2.ROUTES,
+)
+
+_DEFAULT_FILE = fieldmask.parse("kind,id,name,mimeType,driveId,teamDriveId,resourceKey")
+
+
+def find(request: Request) -> tuple[str, dict[str, str], bool] | None:
+    for name, verb, pattern, write in ROUTES:
+        if verb == request.method:
+            match = re.fullmatch(pattern, request.path)
+            if match:
+                return name, match.groupdict(), write
+    return None
+
+
+class DriveApi:
+    def __init__(self, world: World, base: Callable[[], str]) -> None:
+        self.world = world
+        self.base = base
+
+    def handle(self, name: str, parts: dict[str, str], request: Request) -> Response:
+        with self.world.lock:
+            if name.startswith("v2."):
+                return drive_v2.handle(self, name, parts, request)
+            group = name.partition(".")[0]
+            if group == "files":
+                return self._files(name, parts, request)
+            if group in {"drives", "teamdrives"}:
+                return drive_drives.handle(self, name, parts.get("drive") or "", request)
+            if group in {"permissions", "comments", "replies", "revisions"}:
+                file, key = self.world.drive.get(parts["file"]), parts.get("item") or ""
+                if group == "permissions":
+                    return drive_permissions.handle(self, name, file, key, request)
+                if group == "revisions":
+                    return drive_revisions.handle(self, name, file, key, request)
+                return drive_comments.handle(self, name, file, parts, request)
+            return self._rest(name, request)
+
+    def answer(self, value: Any, message: str, request: Request, default: fieldmask.Mask | None = None) -> Response:
+        """An answer cut to the wanted fields, or to those that Drive gives unasked."""
+        text = request.one("fields")
+        mask = default or {}
+        if "fields" in request.query and not text.strip():
+            return Response.of({})
+        if text:
+            try:
+                mask = fieldmask.parse(text)
+            except fieldmask.BadMask as error:
+                raise _bad_selection(text) from error
+            for path in fieldmask.paths(mask):
+                for size in range(1, len(path) + 1):
+                    if not schema.drive().has_path(message, path[:size]):
+                        raise _bad_selection("/".join(path[:size]))
+        return Response.of(fieldmask.chosen(value, mask))
+
+    def object(self, request: Request) -> dict[str, Any]:
+        given = request.json()
+        if not isinstance(given, dict):
+            raise ApiError.drive(400, "parseError", "Parse Error")
+        return given
+
+    def integer(self, request: Request, name: str, default: int, low: int, high: int) -> int:
+        if name not in request.query:
+            return default
+        text = request.one(name)
+        if not re.fullmatch(r"-?\d+", text):
+            raise ApiError.typed(schema.snake(name), "TYPE_INT32", text)
+        if not low <= int(text) <= high:
+            text = f"Invalid value '{text}'. Values must be within the range: [{low}, {high}]"
+            raise ApiError.drive(400, "invalidParameter", text, location=name)
+        return int(text)
+
+    def page(self, request: Request) -> int:
+        """Where the wanted page of a list begins."""
+        text = request.one("pageToken")
+        number = text.removeprefix("~!!~") or "0"
+        if not number.isdigit():
+            raise ApiError.drive(400, "invalid", "Invalid Value", location="pageToken")
+        return int(number)
+
+    def next_page(self, start: int) -> str:
+        return f"~!!~{start}"
+
+    def needs_fields(self, request: Request) -> None:
+        if not request.one("fields"):
+            text = "The 'fields' parameter is required for this method."
+            raise ApiError.drive(400, "required", text, location="fields")
+
+    def json(self, file: File) -> dict[str, Any]:
+        """The resource of a file, with the shared drive or the space that it lies in."""
+        out, home = file_json(file), self.world.drive.home(file)
+        if home == APP_DATA:
+            out["spaces"] = [APP_DATA]
+        elif home:
+            out |= {"driveId": home, "teamDriveId": home}
+        return out
+
+    def _home(self, request: Request) -> str | None:
+        """Where a list looks: in one shared drive, in the hidden space, or everywhere else."""
+        if request.one("spaces") == APP_DATA:
+            return APP_DATA
+        drive = request.one("driveId") or request.one("teamDriveId")
+        if request.one("corpora") in {"drive", "teamDrive"}:
+            if not drive:
+                text = "The driveId parameter must be specified if and only if corpora is set to drive."
+                raise ApiError.drive(400, "invalid", text, location="driveId")
+            if drive not in self.world.drive.drives:
+                raise ApiError.drive(404, "notFound", f"Shared drive not found: {drive}", location="driveId")
+        return drive or None
+
+    def file(self, file: File, request: Request) -> Response:
+        return self.answer(self.json(file), "File", request, _DEFAULT_FILE)
+
+    def _files(self, name: str, parts: dict[str, str], request: Request) -> Response:
+        drive = self.world.drive
+        match name:
+            case "files.create":
+                made = drive.create(self.object(request))
+                self.world.dirty()
+                return self.file(made, request)
+            case "files.list":
+                return self._list(request)
+            case "files.generateIds":
+                return self._generate(request)
+            case "files.emptyTrash":
+                for held in [f for f in drive.files.values() if f.trashed]:
+                    drive.delete(held)
+                return Response(204)
+            case "files.export" if "mimeType" not in request.query:
+                raise ApiError.drive(400, "required", "Required parameter: mimeType", location="mimeType")
+            case _:
+                file = drive.get(parts["file"])
+        match name:
+            case "files.get":
+                if request.one("alt") == "media":
+                    return self.download(file, request)
+                return self.file(file, request)
+            case "files.update":
+                drive.update(
+                    file, self.object(request), add=request.one("addParents"), remove=request.one("removeParents")
+                )
+                self.world.dirty()
+                return self.file(file, request)
+            case "files.copy":
+                made = drive.copy(file, self.object(request))
+                self.world.dirty()
+                return self.file(made, request)
+            case "files.delete":
+                drive.delete(file)
+                self.world.dirty()
+                return Response(204)
+            case "files.export":
+                return self.export(file, request)
+            case _:
+                return self._watch(request, f"files/{file.file_id}")
+
+    def _generate(self, request: Request) -> Response:
+        count = self.integer(request, "count", 10, 1, 1000)
+        made = {
+            "kind": "drive#generatedIds",
+            "space": request.one("space", "drive"),
+            "ids": self.world.drive.generate(count),
+        }
+        return self.answer(made, "GeneratedIds", request)
+
+    def _list(self, request: Request) -> Response:
+        size = self.integer(request, "pageSize", 100, 1, 1000)
+        found = self.world.drive.search(request.one("q"), request.one("orderBy"), home=self._home(request))
+        start = self.page(request)
+        out: dict[str, Any] = {"kind": "drive#fileList", "incompleteSearch": False}
+        if start + size < len(found):
+            out["nextPageToken"] = self.next_page(start + size)
+        out["files"] = [self.json(f) for f in found[start : start + size]]
+        default: fieldmask.Mask = {"kind": {}, "incompleteSearch": {}, "nextPageToken": {}, "files": _DEFAULT_FILE}
+        return self.answer(out, "FileList", request, default)
+
+    def export(self, file: File, request: Request) -> Response:
+        if not file.native or file.mime_type == FOLDER:
+            raise ApiError.drive(403, "fileNotExportable", "Export only supports Docs Editors files.")
+        kind = request.one("mimeType")
+        if file.mime_type != SPREADSHEET or kind.lower() not in FORMATS:
+            raise ApiError.drive(400, "badRequest", "The requested conversion is not supported.", location="convertTo")
+        book = self.world.library.shelf(file.file_id).current
+        return Response(200, exported(book, kind.lower(), self.world.now), {"Content-Type": kind})
+
+    def download(self, file: File, request: Request) -> Response:
+        if file.native or file.content is None:
+            raise ApiError.drive(
+                403,
+                "fileNotDownloadable",
+                "Only files with binary content can be downloaded. Use Export with Docs Editors files.",
+                location="alt",
+            )
+        content, headers = file.content, {"Content-Type": file.mime_type}
+        span = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("range", ""))
+        if span and (span.group(1) or span.group(2)) and content:
+            start = int(span.group(1)) if span.group(1) else max(0, len(content) - int(span.group(2)))
+            end = min(int(span.group(2)) if span.group(1) and span.group(2) else len(content) - 1, len(content) - 1)
+            if start > end:
+                return Response(416, b"", {"Content-Range": f"bytes */{len(content)}"})
+            return Response(
+                206, content[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(content)}"}
+            )
+        return Response(200, content, headers)
+
+    def _rest(self, name: str, request: Request) -> Response:
+        drive = self.world.drive
+        match name:
+            case "changes.getStartPageToken":
+                made = {"kind": "drive#startPageToken", "startPageToken": str(len(drive.changes) + 1)}
+                return self.answer(made, "StartPageToken", request)
+            case "changes.list":
+                return self._changes(request)
+            case "changes.watch":
+                return self._watch(request, "changes")
+            case "channels.stop":
+                return Response(204)
+            case _:
+                self.needs_fields(request)
+                used = sum(len(f.content or b"") for f in drive.files.values())
+                about = {
+                    "kind": "drive#about",
+                    "user": user(self.world.account),
+                    "storageQuota": {
+                        "limit": str(15 * 2**30),
+                        "usage": str(used),
+                        "usageInDrive": str(used),
+                        "usageInDriveTrash": "0",
+                    },
+                    "maxUploadSize": "5242880000000",
+                    "appInstalled": False,
+                    "canCreateDrives": False,
+                    "canCreateTeamDrives": False,
+                    "importFormats": {"text/csv": [SPREADSHEET]},
+                    "exportFormats": {SPREADSHEET: sorted(FORMATS)},
+                }
+                return self.answer(about, "About", request)
+
+    def _changes(self, request: Request) -> Response:
+        drive = self.world.drive
+        token = request.one("pageToken")
+        if not token.isdigit():
+            raise ApiError.drive(
+                400,
+                "required" if not token else "invalid",
+                "Required parameter: pageToken" if not token else "Invalid Value",
+                location="pageToken",
+            )
+        size = self.integer(request, "pageSize", 100, 1, 1000)
+        latest: dict[str, tuple[int, Any]] = {}
+        for number, file_id, at in drive.changes[int(token) - 1 :]:
+            latest.pop(file_id, None)
+            latest[file_id] = (number, at)
+        items = list(latest.items())
+        out: dict[str, Any] = {"kind": "drive#changeList"}
+        if len(items) > size:
+            items = items[:size]
+            out["nextPageToken"] = str(items[-1][1][0] + 1)
+        else:
+            out["newStartPageToken"] = str(max(int(token), len(drive.changes) + 1))
+        out["changes"] = []
+        for file_id, (_, at) in items:
+            file = drive.files.get(file_id)
+            change: dict[str, Any] = {
+                "kind": "drive#change",
+                "type": "file",
+                "changeType": "file",
+                "time": stamp(at),
+                "removed": file is None,
+                "fileId": file_id,
+            }
+            if file is not None:
+                whole = self.json(file)
+                change["file"] = whole if request.one("fields") else fieldmask.chosen(whole, _DEFAULT_FILE)
+            out["changes"].append(change)
+        return self.answer(out, "ChangeList", request)
+
+    def _watch(self, request: Request, resource: str) -> Response:
+        given = self.object(request)
+        if given.get("type") not in {"web_hook", "webhook"}:
+            raise ApiError.drive(400, "channelUnknown", f"Unknown channel type: {given.get('type')}")
+        made = {
+            "kind": "api#channel",
+            "id": given.get("id", ""),
+            "resourceId": "r" + resource[-12:],
+            "resourceUri": f"{self.base()}drive/v3/{resource}",
+        }
+        made |= {k: given[k] for k in ("token", "expiration") if k in given}
+        return Response.of(made)
+
+
+def _bad_selection(path: str) -> ApiError:
+    return ApiError.drive(400, "invalidParameter", f"Invalid field selection {path}", location="fields")

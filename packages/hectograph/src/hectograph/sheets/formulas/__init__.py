@@ -1,0 +1,1 @@
+"""Formulas of cells: their grammar, their evaluation, and results that spread over several cells."""

@@ -1,0 +1,1 @@
+"""The functions that formulas call, in groups; ``named`` finds one by its name."""

@@ -1,0 +1,1 @@
+"""The requests of ``spreadsheets.batchUpdate``, one module for each kind of thing that they change."""

@@ -1,0 +1,107 @@
+"""Everything the emulator holds: books, files, clock, faults, counters."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+from hectograph.core.clock import Clock, Now
+from hectograph.core.faults import Faults
+from hectograph.core.quota import Quota
+from hectograph.core.switch import Switches
+from hectograph.drive.drive import Drive
+from hectograph.drive.file import SPREADSHEET
+from hectograph.sheets.library import Library
+
+#: Who the caller is, unless told: the account of the public recordings, so that they replay unchanged.
+ACCOUNT = "telegram-budgeter@telegram-budgeter.iam.gserviceaccount.com"
+
+
+class World:
+    def __init__(self, clock: Now | None = None, account: str = ACCOUNT) -> None:
+        self.clock = Clock(clock)
+        self.account = account
+        self.switches = Switches()
+        self.faults = Faults()
+        self.quota = Quota()
+        self.library = Library(self.now)
+        self.drive = Drive(self.library, self.now, account, self.switches)
+        self.latency_seconds = 0.0
+        #: Names that were deleted and still count as taken, by book.
+        self.ghosts: dict[str, set[str]] = {}
+        #: Half-done uploads by their id.
+        self.uploads: dict[str, dict[str, Any]] = {}
+        self.changed = threading.Condition()
+        self.edits = 0
+        self._count_lock = threading.Lock()
+        self.counters: Counter[str] = Counter()
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    @property
+    def lock(self) -> threading.RLock:
+        return self.library.lock
+
+    def count(self, *names: str) -> None:
+        with self._count_lock:
+            self.counters.update(names)
+
+    def touched(self, book_id: str) -> None:
+        """Tell Drive and the watching pages that a book changed."""
+        file = self.drive.files.get(book_id)
+        if file is not None:
+            title = self.library.shelf(book_id).current.properties["title"]
+            if title != file.name:
+                file.name = title
+                file.named = self.now()
+            self.drive.touched(file)
+        self.dirty()
+
+    def dirty(self) -> None:
+        with self.changed:
+            self.edits += 1
+            self.changed.notify_all()
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "quotas": self.quota.json(),
+            "name_lag_seconds": self.drive.name_lag_seconds,
+            "latency_seconds": self.latency_seconds,
+            "account": self.account,
+            "switches": self.switches.json(),
+        }
+
+    def set(self, given: dict[str, Any]) -> None:
+        for name, value in given.items():
+            match name:
+                case "quotas":
+                    self.quota.set(value)
+                case "name_lag_seconds":
+                    self.drive.name_lag_seconds = float(value)
+                case "latency_seconds":
+                    self.latency_seconds = float(value)
+                case "account":
+                    self.account = self.drive.account = str(value)
+                case "switches":
+                    self.switches.set(value)
+                case _:
+                    raise ValueError(f"unknown setting {name!r}; known: {', '.join(self.settings())}")
+
+    def books(self) -> list[dict[str, Any]]:
+        out = []
+        for file in list(self.drive.files.values()):
+            if file.mime_type == SPREADSHEET and file.file_id in self.library.shelves:
+                book = self.library.shelf(file.file_id).current
+                out.append(
+                    {
+                        "id": file.file_id,
+                        "title": file.name,
+                        "version": book.version,
+                        "trashed": file.trashed,
+                        "sheets": [sheet.title for sheet in book.all_sheets()],
+                    }
+                )
+        return out

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hectograph import Emulator
-from hectograph.core import schema
+from hectograph.core.discovery import api
 
 _WORDS = ["a", "=A1+1", "x", "1", "Sheet1", "2020-01-01", ""]
 _MASKS = ["*", "note", "userEnteredValue", "userEnteredFormat", "title", "range", "pixelSize", "x", ""]
@@ -20,7 +20,7 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.schema = schema.sheets()
+        self.schema = api("sheets.v4").schema
 
     def value(self, kind: str, name: str = "", depth: int = 0) -> Any:
         pick = self.chance.choice

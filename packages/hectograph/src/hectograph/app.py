@@ -11,17 +11,25 @@ from datetime import UTC
 from typing import Any
 
 from hectograph import control, page
-from hectograph.core.error import ApiError, not_found
+from hectograph.core import discovery
+from hectograph.core.discovery import Method
+from hectograph.core.error import ApiError, not_built, not_found
 from hectograph.core.faults import Call, Rule, wait_at
 from hectograph.core.http import Dropped, Request, Response
 from hectograph.core.quota import exceeded
 from hectograph.drive import api as drive_api
 from hectograph.drive import upload
+from hectograph.drive import v2 as drive_v2
 from hectograph.sheets import api as sheets_api
-from hectograph.sheets import methods as sheets_methods
 from hectograph.world import World
 
 Work = Callable[[Call], Response]
+
+#: The APIs whose methods are known, the busiest first. Only Sheets and Drive are played so far.
+VERSIONS = (
+    *("sheets.v4", "drive.v3", "drive.v2", "docs.v1", "gmail.v1", "calendar.v3", "chat.v1", "forms.v1", "slides.v1"),
+    *("tasks.v1", "pubsub.v1"),
+)
 
 
 class App:
@@ -66,29 +74,42 @@ class App:
                 frozenset(),
                 lambda call: self.uploads.handle(parts, request),
             )
-        on_drive = drive_api.find(request)
-        if on_drive is not None:
-            drive_name, drive_parts, write = on_drive
-            return self._served(
-                request,
-                f"drive.{drive_name}",
-                write,
-                drive_parts.get("file", "") or "",
-                frozenset(),
-                lambda call: self.drive.handle(drive_name, drive_parts, request),
-            )
-        on_sheets = sheets_methods.find(request)
-        if on_sheets is not None:
-            method, sheets_parts = on_sheets
-            inside = _inside(request) if method.name == "batchUpdate" else frozenset()
-            return self._served(
-                request, f"sheets.spreadsheets.{method.name}", method.write, sheets_parts.get("book", ""), inside,
-                lambda call: Response.of(self.sheets.handle(method, sheets_parts, request, call)),
-            )  # fmt: skip
+        for version in VERSIONS:
+            found = discovery.api(version).find(request)
+            if found is not None:
+                return self._call(version, *found, request)
         self.world.count("unknown")
         if request.path.startswith("/drive/"):
             return Response.refused(ApiError.drive(404, "notFound", "Not Found"))
         return Response.refused(not_found())
+
+    def _call(self, version: str, method: Method, parts: dict[str, str], request: Request) -> Response:
+        file = next((parts[name] for name in ("spreadsheetId", "fileId", "folderId") if name in parts), "")
+        inside: frozenset[str] = frozenset()
+        match version:
+            case "sheets.v4":
+                kind = f"sheets.{method.name}"
+                inside = _inside(request) if kind == "sheets.spreadsheets.batchUpdate" else inside
+
+                def work(call: Call) -> Response:
+                    return Response.of(self.sheets.handle(method, parts, request, call))
+            case "drive.v3":
+                kind = f"drive.{method.name}"
+
+                def work(call: Call) -> Response:
+                    return self.drive.handle(method, parts, request)
+            case "drive.v2":
+                kind = f"drive.v2.{method.name}"
+
+                def work(call: Call) -> Response:
+                    return drive_v2.handle(self.drive, method, parts, request)
+            case _:
+                kind = f"{version.partition('.')[0]}.{method.name}"
+
+                def work(call: Call) -> Response:
+                    raise not_built(kind)
+
+        return self._served(request, kind, method.write, file, inside, work)
 
     def _served(
         self, request: Request, kind: str, write: bool, book: str, inside: frozenset[str], work: Work

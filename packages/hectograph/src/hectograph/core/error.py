@@ -109,3 +109,9 @@ def not_found() -> ApiError:
 
 def file_not_found(file_id: str) -> ApiError:
     return ApiError.drive(404, "notFound", f"File not found: {file_id}.", location="fileId")
+
+
+def not_built(method: str) -> ApiError:
+    """A method that Google has and the emulator does not play."""
+    text = f"The emulator knows the method {method} but does not play it."
+    return ApiError.sheets(501, text, status="UNIMPLEMENTED")

@@ -21,6 +21,8 @@ class Request:
     body: bytes = b""
     #: The path with its query as it was sent.
     target: str = ""
+    #: The path as it was sent: what is encoded in it stays so.
+    encoded_path: str = ""
 
     @classmethod
     def of(cls, method: str, target: str, headers: dict[str, str], body: bytes) -> Request:
@@ -34,14 +36,15 @@ class Request:
                 query = "&".join(filter(None, [query, body.decode()]))
                 body = b""
             method = override
-        path = urllib.parse.unquote(split.path)
+        path = split.path.rstrip("/") if len(split.path) > 1 and "/values/" not in split.path else split.path
         return cls(
             method,
-            path.rstrip("/") if len(path) > 1 and "/values/" not in path else path,
+            urllib.parse.unquote(path),
             urllib.parse.parse_qs(query, keep_blank_values=True),
             headers,
             body,
             target,
+            path,
         )
 
     def one(self, name: str, default: str = "") -> str:

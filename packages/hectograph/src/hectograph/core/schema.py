@@ -1,24 +1,18 @@
 """Knows which fields Google's messages have, and refuses the others with Google's words.
 
-The tables in ``schema_sheets`` and ``schema_drive`` are field names and types only, made from a discovery document by
-
-    python -m hectograph.core.schema sheets.v4.json SHEETS > schema_sheets.py
-
-One message per entry: its name, then ``field:type``. Types: ``s`` string, ``i`` int32, ``l`` int64, ``d`` number,
+A message is a table of its fields: name to type. Types: ``s`` string, ``i`` int32, ``l`` int64, ``d`` number,
 ``b`` boolean, ``*`` anything, ``@M`` message M, ``[t`` list of t, ``{t`` map to t, ``=E`` one of the words of list E.
+``discovery`` holds the documents that the tables are read from.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
-import textwrap
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from hectograph.core import schema_drive, schema_sheets
 from hectograph.core.error import ApiError
 
 _PACKAGE = "type.googleapis.com/google.apps.sheets.v4."
@@ -72,15 +66,9 @@ _SCALARS = {"s": "TYPE_STRING", "i": "TYPE_INT32", "l": "TYPE_INT64", "d": "TYPE
 class Schema:
     """One API's messages."""
 
-    def __init__(self, messages: str, enums: str) -> None:
-        self.messages: dict[str, dict[str, str]] = {}
-        for entry in re.split(r"\n(?=\S)", messages.strip()):
-            name, *fields = entry.split()
-            self.messages[name] = dict(field.split(":", 1) for field in fields)
-        self.enums: dict[str, frozenset[str]] = {}
-        for entry in re.split(r"\n(?=\S)", enums.strip()):
-            name, *words = entry.split()
-            self.enums[name] = frozenset(words)
+    def __init__(self, messages: Mapping[str, Mapping[str, str]], enums: Mapping[str, frozenset[str]]) -> None:
+        self.messages = messages
+        self.enums = enums
 
     def has_path(self, message: str, path: Iterable[str]) -> bool:
         """Whether a field path exists below a message, looking through lists and maps."""
@@ -246,17 +234,8 @@ def camel(name: str) -> str:
     return head + "".join(part[:1].upper() + part[1:] for part in tail)
 
 
-@cache
-def sheets() -> Schema:
-    return Schema(schema_sheets.MESSAGES, schema_sheets.ENUMS)
-
-
-@cache
-def drive() -> Schema:
-    return Schema(schema_drive.MESSAGES, schema_drive.ENUMS)
-
-
-def _compile(document: Mapping[str, Any]) -> tuple[dict[str, dict[str, str]], dict[str, tuple[str, ...]]]:
+def compiled(document: Mapping[str, Any]) -> Schema:
+    """Read the messages and enumerations of a discovery document."""
     enums: dict[tuple[str, ...], str] = {}
     messages: dict[str, dict[str, str]] = {}
 
@@ -283,24 +262,4 @@ def _compile(document: Mapping[str, Any]) -> tuple[dict[str, dict[str, str]], di
 
     for name, spec in sorted(document["schemas"].items()):
         message(name, spec)
-    return messages, {name: words for words, name in enums.items()}
-
-
-def main(arguments: list[str]) -> None:
-    path, title = arguments
-    with open(path, encoding="utf-8") as file:
-        messages, enums = _compile(json.load(file))
-    lines = [f'"""Field names and types of Google {title.title()}; made by ``schema.py``."""', "", 'MESSAGES = """']
-    lines += [
-        _wrapped(name, [f"{f}:{kind}" for f, kind in fields.items()]) for name, fields in sorted(messages.items())
-    ]
-    lines += ['"""', "", 'ENUMS = """', *(_wrapped(name, list(words)) for name, words in enums.items()), '"""', ""]
-    sys.stdout.write("\n".join(lines))
-
-
-def _wrapped(name: str, words: list[str]) -> str:
-    return textwrap.fill(" ".join([name, *words]), 118, subsequent_indent="  ", break_on_hyphens=False)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return Schema(messages, {name: frozenset(words) for words, name in enums.items()})

@@ -1,4 +1,4 @@
-"""The Drive v3 API over a world, and the calls of v2 that carry ETags."""
+"""The Drive v3 API over a world."""
 
 from __future__ import annotations
 
@@ -8,81 +8,34 @@ from typing import Any
 
 from hectograph.core import fieldmask, schema
 from hectograph.core.clock import stamp
-from hectograph.core.error import ApiError
+from hectograph.core.discovery import Method, api
+from hectograph.core.error import ApiError, not_built
 from hectograph.core.http import Request, Response
 from hectograph.drive import comments as drive_comments
 from hectograph.drive import drives as drive_drives
 from hectograph.drive import permissions as drive_permissions
 from hectograph.drive import revisions as drive_revisions
-from hectograph.drive import v2 as drive_v2
 from hectograph.drive.drive import APP_DATA
 from hectograph.drive.file import FOLDER, SPREADSHEET, File, file_json, user
 from hectograph.sheets.export import FORMATS, exported
 from hectograph.world import World
 
-_F = r"/drive/v3/files/(?P<file>[^/]+)"
-
-#: name, verb, path, whether it writes
-ROUTES: tuple[tuple[str, str, str, bool], ...] = (
-    ("files.generateIds", "GET", r"/drive/v3/files/generateIds", False),
-    ("files.emptyTrash", "DELETE", r"/drive/v3/files/trash", True),
-    ("files.create", "POST", r"/drive/v3/files", True),
-    ("files.list", "GET", r"/drive/v3/files", False),
-    ("files.get", "GET", _F, False),
-    ("files.update", "PATCH", _F, True),
-    ("files.delete", "DELETE", _F, True),
-    ("files.copy", "POST", _F + "/copy", True),
-    ("files.export", "GET", _F + "/export", False),
-    ("files.watch", "POST", _F + "/watch", False),
-    ("permissions.create", "POST", _F + "/permissions", True),
-    ("permissions.list", "GET", _F + "/permissions", False),
-    ("permissions.get", "GET", _F + "/permissions/(?P<item>[^/]+)", False),
-    ("permissions.update", "PATCH", _F + "/permissions/(?P<item>[^/]+)", True),
-    ("permissions.delete", "DELETE", _F + "/permissions/(?P<item>[^/]+)", True),
-    ("comments.create", "POST", _F + "/comments", True),
-    ("comments.list", "GET", _F + "/comments", False),
-    ("comments.get", "GET", _F + "/comments/(?P<item>[^/]+)", False),
-    ("comments.update", "PATCH", _F + "/comments/(?P<item>[^/]+)", True),
-    ("comments.delete", "DELETE", _F + "/comments/(?P<item>[^/]+)", True),
-    ("replies.create", "POST", _F + "/comments/(?P<item>[^/]+)/replies", True),
-    ("replies.list", "GET", _F + "/comments/(?P<item>[^/]+)/replies", False),
-    ("replies.get", "GET", _F + "/comments/(?P<item>[^/]+)/replies/(?P<reply>[^/]+)", False),
-    ("replies.update", "PATCH", _F + "/comments/(?P<item>[^/]+)/replies/(?P<reply>[^/]+)", True),
-    ("replies.delete", "DELETE", _F + "/comments/(?P<item>[^/]+)/replies/(?P<reply>[^/]+)", True),
-    ("revisions.list", "GET", _F + "/revisions", False),
-    ("revisions.get", "GET", _F + "/revisions/(?P<item>[^/]+)", False),
-    ("revisions.update", "PATCH", _F + "/revisions/(?P<item>[^/]+)", True),
-    ("revisions.delete", "DELETE", _F + "/revisions/(?P<item>[^/]+)", True),
-    ("changes.getStartPageToken", "GET", r"/drive/v3/changes/startPageToken", False),
-    ("changes.list", "GET", r"/drive/v3/changes", False),
-    ("changes.watch", "POST", r"/drive/v3/changes/watch", False),
-    ("channels.stop", "POST", r"/drive/v3/channels/stop", False),
-    ("drives.list", "GET", r"/drive/v3/drives", False),
-    ("drives.create", "POST", r"/drive/v3/drives", True),
-    ("drives.get", "GET", r"/drive/v3/drives/(?P<drive>[^/]+)", False),
-    ("drives.update", "PATCH", r"/drive/v3/drives/(?P<drive>[^/]+)", True),
-    ("drives.delete", "DELETE", r"/drive/v3/drives/(?P<drive>[^/]+)", True),
-    ("drives.hide", "POST", r"/drive/v3/drives/(?P<drive>[^/]+)/hide", True),
-    ("drives.unhide", "POST", r"/drive/v3/drives/(?P<drive>[^/]+)/unhide", True),
-    ("teamdrives.list", "GET", r"/drive/v3/teamdrives", False),
-    ("teamdrives.create", "POST", r"/drive/v3/teamdrives", True),
-    ("teamdrives.get", "GET", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", False),
-    ("teamdrives.update", "PATCH", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", True),
-    ("teamdrives.delete", "DELETE", r"/drive/v3/teamdrives/(?P<drive>[^/]+)", True),
-    ("about.get", "GET", r"/drive/v3/about", False),
-    *drive_v2.ROUTES,
-)
+#: Google's API, as its discovery document describes it.
+API = api("drive.v3")
 
 _DEFAULT_FILE = fieldmask.parse("kind,id,name,mimeType,driveId,teamDriveId,resourceKey")
 
 
-def find(request: Request) -> tuple[str, dict[str, str], bool] | None:
-    for name, verb, pattern, write in ROUTES:
-        if verb == request.method:
-            match = re.fullmatch(pattern, request.path)
-            if match:
-                return name, match.groupdict(), write
-    return None
+#: Methods that need what is not here: labels, client-side encryption, downloads that take minutes.
+_NOT_BUILT = frozenset(
+    {
+        *("about", "changes", "channels", "comments", "drives", "files", "permissions", "replies", "revisions"),
+        "teamdrives",
+    }
+)
+_BUILT = frozenset(
+    {"about", "changes", "channels", "comments", "drives", "files", "permissions", "replies", "revisions", "teamdrives"}
+)
 
 
 class DriveApi:
@@ -90,23 +43,23 @@ class DriveApi:
         self.world = world
         self.base = base
 
-    def handle(self, name: str, parts: dict[str, str], request: Request) -> Response:
+    def handle(self, method: Method, parts: dict[str, str], request: Request) -> Response:
+        group = method.group
+        if group not in _BUILT or method.name in _NOT_BUILT:
+            raise not_built(f"drive.{method.name}")
         with self.world.lock:
-            if name.startswith("v2."):
-                return drive_v2.handle(self, name, parts, request)
-            group = name.partition(".")[0]
             if group == "files":
-                return self._files(name, parts, request)
+                return self._files(method.name, parts, request)
             if group in {"drives", "teamdrives"}:
-                return drive_drives.handle(self, name, parts.get("drive") or "", request)
+                return drive_drives.handle(self, method.name, _inner(parts), request)
             if group in {"permissions", "comments", "replies", "revisions"}:
-                file, key = self.world.drive.get(parts["file"]), parts.get("item") or ""
+                file, key = self.world.drive.get(parts["fileId"]), _inner(parts)
                 if group == "permissions":
-                    return drive_permissions.handle(self, name, file, key, request)
+                    return drive_permissions.handle(self, method.name, file, key, request)
                 if group == "revisions":
-                    return drive_revisions.handle(self, name, file, key, request)
-                return drive_comments.handle(self, name, file, parts, request)
-            return self._rest(name, request)
+                    return drive_revisions.handle(self, method.name, file, key, request)
+                return drive_comments.handle(self, method.name, file, parts, request)
+            return self._rest(method.name, request)
 
     def answer(self, value: Any, message: str, request: Request, default: fieldmask.Mask | None = None) -> Response:
         """An answer cut to the wanted fields, or to those that Drive gives unasked."""
@@ -121,7 +74,7 @@ class DriveApi:
                 raise _bad_selection(text) from error
             for path in fieldmask.paths(mask):
                 for size in range(1, len(path) + 1):
-                    if not schema.drive().has_path(message, path[:size]):
+                    if not API.schema.has_path(message, path[:size]):
                         raise _bad_selection("/".join(path[:size]))
         return Response.of(fieldmask.chosen(value, mask))
 
@@ -201,7 +154,7 @@ class DriveApi:
             case "files.export" if "mimeType" not in request.query:
                 raise ApiError.drive(400, "required", "Required parameter: mimeType", location="mimeType")
             case _:
-                file = drive.get(parts["file"])
+                file = drive.get(parts["fileId"])
         match name:
             case "files.get":
                 if request.one("alt") == "media":
@@ -363,3 +316,8 @@ class DriveApi:
 
 def _bad_selection(path: str) -> ApiError:
     return ApiError.drive(400, "invalidParameter", f"Invalid field selection {path}", location="fields")
+
+
+def _inner(parts: dict[str, str]) -> str:
+    """The id of what lies inside the file, or of what is no file."""
+    return next((value for name, value in parts.items() if name != "fileId"), "")

@@ -25,16 +25,16 @@ def handle(api: DriveApi, name: str, file: File, parts: Mapping[str, str], reque
     if name == "comments.list":
         return _list(api, list(reversed(file.comments.values())), "comments", "Comment", request)
     deleted = request.flag("includeDeleted")
-    held = file.comments.get(parts["item"])
+    held = file.comments.get(parts["commentId"])
     if held is None or (held["deleted"] and not deleted):
-        raise ApiError.drive(404, "notFound", f"Comment not found: {parts['item']}.", location="commentId")
+        raise ApiError.drive(404, "notFound", f"Comment not found: {parts['commentId']}.", location="commentId")
     match name:
         case "comments.update":
             new = _changed(api, held, api.object(request))
-            file.comments[parts["item"]] = new
+            file.comments[parts["commentId"]] = new
             return api.answer(new, "Comment", request)
         case "comments.delete":
-            file.comments[parts["item"]] = _gone(api, held)
+            file.comments[parts["commentId"]] = _gone(api, held)
             return Response(204)
         case "replies.create":
             return _reply(api, file, held, api.object(request), request)
@@ -42,14 +42,14 @@ def handle(api: DriveApi, name: str, file: File, parts: Mapping[str, str], reque
             return _list(api, held["replies"], "replies", "Reply", request)
         case "comments.get":
             return api.answer(held, "Comment", request)
-    found = next((reply for reply in held["replies"] if reply["id"] == parts["reply"]), None)
+    found = next((reply for reply in held["replies"] if reply["id"] == parts["replyId"]), None)
     if found is None or (found["deleted"] and not deleted):
-        raise ApiError.drive(404, "notFound", f"Reply not found: {parts['reply']}.", location="replyId")
+        raise ApiError.drive(404, "notFound", f"Reply not found: {parts['replyId']}.", location="replyId")
     if name == "replies.get":
         return api.answer(found, "Reply", request)
     new = _gone(api, found) if name == "replies.delete" else _changed(api, found, api.object(request))
     replies = [new if reply is found else reply for reply in held["replies"]]
-    file.comments[parts["item"]] = {**held, "replies": replies}
+    file.comments[parts["commentId"]] = {**held, "replies": replies}
     return Response(204) if name == "replies.delete" else api.answer(new, "Reply", request)
 
 

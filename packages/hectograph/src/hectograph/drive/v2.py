@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hectograph.core import fieldmask
-from hectograph.core.error import ApiError
+from hectograph.core.discovery import Method
+from hectograph.core.error import ApiError, not_built
 from hectograph.core.http import Request, Response
 from hectograph.drive import permissions as drive_permissions
 from hectograph.drive.file import File, file_json_v2, permission_id, user
@@ -15,58 +16,27 @@ from hectograph.drive.file import File, file_json_v2, permission_id, user
 if TYPE_CHECKING:
     from hectograph.drive.api import DriveApi
 
-_F = r"/drive/v2/files/(?P<file>[^/]+)"
-
-#: name, verb, path, whether it writes
-ROUTES: tuple[tuple[str, str, str, bool], ...] = (
-    ("v2.about.get", "GET", r"/drive/v2/about", False),
-    ("v2.permissions.getIdForEmail", "GET", r"/drive/v2/permissionIds/(?P<item>[^/]+)", False),
-    ("v2.files.list", "GET", r"/drive/v2/files", False),
-    ("v2.files.insert", "POST", r"/drive/v2/files", True),
-    ("v2.files.generateIds", "GET", r"/drive/v2/files/generateIds", False),
-    ("v2.files.emptyTrash", "DELETE", r"/drive/v2/files/trash", True),
-    ("v2.files.get", "GET", _F, False),
-    ("v2.files.update", "PUT", _F, True),
-    ("v2.files.patch", "PATCH", _F, True),
-    ("v2.files.delete", "DELETE", _F, True),
-    ("v2.files.copy", "POST", _F + "/copy", True),
-    ("v2.files.trash", "POST", _F + "/trash", True),
-    ("v2.files.untrash", "POST", _F + "/untrash", True),
-    ("v2.files.touch", "POST", _F + "/touch", True),
-    ("v2.files.export", "GET", _F + "/export", False),
-    ("v2.permissions.list", "GET", _F + "/permissions", False),
-    ("v2.permissions.insert", "POST", _F + "/permissions", True),
-    ("v2.permissions.get", "GET", _F + "/permissions/(?P<item>[^/]+)", False),
-    ("v2.permissions.update", "PUT", _F + "/permissions/(?P<item>[^/]+)", True),
-    ("v2.permissions.patch", "PATCH", _F + "/permissions/(?P<item>[^/]+)", True),
-    ("v2.permissions.delete", "DELETE", _F + "/permissions/(?P<item>[^/]+)", True),
-    ("v2.parents.list", "GET", _F + "/parents", False),
-    ("v2.parents.insert", "POST", _F + "/parents", True),
-    ("v2.parents.get", "GET", _F + "/parents/(?P<item>[^/]+)", False),
-    ("v2.parents.delete", "DELETE", _F + "/parents/(?P<item>[^/]+)", True),
-    ("v2.children.list", "GET", _F + "/children", False),
-    ("v2.children.insert", "POST", _F + "/children", True),
-    ("v2.children.get", "GET", _F + "/children/(?P<item>[^/]+)", False),
-    ("v2.children.delete", "DELETE", _F + "/children/(?P<item>[^/]+)", True),
-    ("v2.properties.list", "GET", _F + "/properties", False),
-    ("v2.properties.insert", "POST", _F + "/properties", True),
-    ("v2.properties.get", "GET", _F + "/properties/(?P<item>[^/]+)", False),
-    ("v2.properties.update", "PUT", _F + "/properties/(?P<item>[^/]+)", True),
-    ("v2.properties.patch", "PATCH", _F + "/properties/(?P<item>[^/]+)", True),
-    ("v2.properties.delete", "DELETE", _F + "/properties/(?P<item>[^/]+)", True),
-)
+_BUILT = frozenset({"about", "children", "files", "parents", "permissions", "properties"})
+_NOT_BUILT = frozenset({"files.generateCseToken", "files.listLabels", "files.modifyLabels", "files.watch"})
 
 
-def handle(api: DriveApi, name: str, parts: dict[str, str], request: Request) -> Response:
-    _, group, verb = name.split(".")
+def handle(api: DriveApi, method: Method, parts: dict[str, str], request: Request) -> Response:
+    group, _, verb = method.name.partition(".")
+    if group not in _BUILT or method.name in _NOT_BUILT:
+        raise not_built(f"drive.v2.{method.name}")
+    with api.world.lock:
+        return _handle(api, group, verb, parts, request)
+
+
+def _handle(api: DriveApi, group: str, verb: str, parts: dict[str, str], request: Request) -> Response:
     if group == "about":
         return _about(api, request)
     if verb == "getIdForEmail":
-        return answer({"kind": "drive#permissionId", "id": permission_id(parts["item"])}, request)
+        return answer({"kind": "drive#permissionId", "id": permission_id(parts["email"])}, request)
     if group == "files":
         return _files(api, verb, parts, request)
-    file = api.world.drive.get(parts["file"])
-    key = parts.get("item") or ""
+    file = api.world.drive.get(parts["folderId" if group == "children" else "fileId"])
+    key = next((value for name, value in parts.items() if name not in {"fileId", "folderId"}), "")
     match group:
         case "permissions":
             return _permissions(api, verb, file, key, request)
@@ -154,7 +124,7 @@ def _files(api: DriveApi, verb: str, parts: dict[str, str], request: Request) ->
             for held in [f for f in drive.files.values() if f.trashed]:
                 drive.delete(held)
             return Response(204)
-    file = drive.get(parts["file"])
+    file = drive.get(parts["fileId"])
     if verb not in {"get", "export", "copy"}:
         check_match(file, request)
     match verb:

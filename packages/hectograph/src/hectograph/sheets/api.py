@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from hectograph.core import fieldmask, schema
+from hectograph.core.discovery import Method, api
 from hectograph.core.error import ApiError, Invalid, invalid, not_found
 from hectograph.core.faults import Call
 from hectograph.core.fieldmask import Mask
@@ -18,32 +19,17 @@ from hectograph.sheets import a1
 from hectograph.sheets.batch import Batch
 from hectograph.sheets.book import Book
 from hectograph.sheets.filters import matches, metadata
-from hectograph.sheets.methods import Method
 from hectograph.sheets.requests.metadata import metadata_json
 from hectograph.sheets.requests.sheet import free_title, properties_json, twin_of
 from hectograph.sheets.spreadsheet import make_book, spreadsheet_json
 from hectograph.sheets.values import Values, truth
 from hectograph.world import World
 
-_STANDARD = {
-    "$.xgafv",
-    "access_token",
-    "alt",
-    "callback",
-    "fields",
-    "key",
-    "oauth_token",
-    "prettyPrint",
-    "quotaUser",
-    "uploadType",
-    "upload_protocol",
-    "userIp",
-    "$userProject",
-}
+#: Google's API, as its discovery document describes it.
+API = api("sheets.v4")
 
-
-#: Query parameters that are true or false.
-_FLAGS = {"includeGridData", "excludeTablesInBandedRanges", "includeValuesInResponse"}
+#: What every method takes although the document does not say so.
+_UNDECLARED = frozenset({"userIp", "$userProject"})
 
 _UNBOUND = (
     "Invalid JSON payload received. Unknown name \"{name}\": Cannot bind query parameter. Field '{name}' could not be "
@@ -56,11 +42,11 @@ class SheetsApi:
         self.world = world
 
     def handle(self, method: Method, parts: dict[str, str], request: Request, call: Call) -> Any:
-        file = self.world.drive.files.get(parts.get("book", ""))
+        file = self.world.drive.files.get(parts.get("spreadsheetId", ""))
         if file is not None and file.mime_type != SPREADSHEET:
             raise _other_kind(file.mime_type)
         if file is None:
-            self._check_foreign(parts.get("book", ""))
+            self._check_foreign(parts.get("spreadsheetId", ""))
         self._check_parameters(method, request)
         mask = self._mask(method, request)
         answer = self._run(method, parts, request, call, mask)
@@ -74,13 +60,17 @@ class SheetsApi:
             raise ApiError.sheets(403, "The caller does not have permission")
 
     def _check_parameters(self, method: Method, request: Request) -> None:
-        known = (_STANDARD - {"uploadType"} if method.verb == "GET" else _STANDARD) | set(method.parameters.split())
+        known = {**API.common, **method.parameters}
+        if method.verb == "GET":
+            known.pop("uploadType", None)
         wrong = [
             ("", _UNBOUND.format(name=name))
             for name in request.query
-            if schema.camel(name) not in known and name not in known
+            if not {name, schema.camel(name)} & (known.keys() | _UNDECLARED)
         ]
-        for name in _FLAGS & request.query.keys():
+        for name in request.query:
+            if known.get(name) != "boolean" or name in API.common:
+                continue
             for value in request.query[name]:
                 if value.lower() not in schema.WORDS:
                     field = schema.snake(name)
@@ -99,7 +89,7 @@ class SheetsApi:
         except fieldmask.BadMask as error:
             raise _bad_field(text) from error
         for path in fieldmask.paths(mask):
-            if not schema.sheets().has_path(method.answer, path):
+            if not API.schema.has_path(method.answer, path):
                 raise _bad_field(".".join(path))
         return mask
 
@@ -126,17 +116,17 @@ class SheetsApi:
     def _run(self, method: Method, parts: dict[str, str], request: Request, call: Call, mask: Mask) -> Any:
         world = self.world
         now = world.now
-        book_id = parts.get("book", "")
+        book_id = parts.get("spreadsheetId", "")
         query = request.flat()
         text = parts.get("range", "")
 
         def body(message: str, at: str = "", also: frozenset[str] = frozenset()) -> Any:
-            return schema.sheets().check(message, request.json(), at, also=also)
+            return API.schema.check(message, request.json(), at, also=also)
 
         def read() -> Values:
             return Values(self._read(book_id, call), now)
 
-        match method.name:
+        match method.name.removeprefix("spreadsheets."):
             case "create":
                 return self._create(body("Spreadsheet", "spreadsheet"))
             case "get":
@@ -146,11 +136,11 @@ class SheetsApi:
             case "batchUpdate":
                 return self.batch_update(book_id, self._batch_body(request), call)
             case "developerMetadata.get":
-                return self._metadata(self._read(book_id, call), parts["metadata"])
+                return self._metadata(self._read(book_id, call), parts["metadataId"])
             case "developerMetadata.search":
                 return self._search(self._read(book_id, call), body("SearchDeveloperMetadataRequest"))
             case "sheets.copyTo":
-                return self._copy_to(book_id, parts["sheet"], body("CopySheetToAnotherSpreadsheetRequest"))
+                return self._copy_to(book_id, parts["sheetId"], body("CopySheetToAnotherSpreadsheetRequest"))
             case "values.get":
                 return read().get(text, query)
             case "values.batchGet":
@@ -252,7 +242,7 @@ class SheetsApi:
         ignored = (
             frozenset({"writeControl", "write_control"}) if self.world.switches.write_control_ignored else frozenset()
         )
-        return schema.sheets().check("BatchUpdateSpreadsheetRequest", request.json(), also=ignored)
+        return API.schema.check("BatchUpdateSpreadsheetRequest", request.json(), also=ignored)
 
     def batch_update(self, book_id: str, given: dict[str, Any], call: Call) -> Any:
         world = self.world

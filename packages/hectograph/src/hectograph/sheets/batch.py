@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from hectograph.core import fieldmask, schema
+from hectograph.core.discovery import api
 from hectograph.core.error import Invalid, invalid
 from hectograph.core.fieldmask import Mask
 from hectograph.core.switch import Switches
@@ -99,7 +100,7 @@ class Batch:
         except fieldmask.BadMask as error:
             raise Invalid(f"Invalid field mask: {text}") from error
         for path in fieldmask.paths(mask):
-            if path[0] != "*" and not schema.sheets().has_path(message, path):
+            if path[0] != "*" and not api("sheets.v4").schema.has_path(message, path):
                 raise Invalid(f"Invalid field: {'.'.join(schema.snake(part) for part in path)}")
         return mask
 

@@ -62,13 +62,24 @@ $(VENV)/dev: $(VENV)/made pyproject.toml packages/hectograph/pyproject.toml cons
 	$(call install,--editable packages/hectograph --editable '.[dev]')
 	@touch $(VENV)/core $@
 
+# google-adk holds back libraries that the rest uses: its services have an environment and pins of their own.
+ADK := packages/quire-adk
+$(VENV)-adk/made: $(VENV)/made pyproject.toml packages/hectograph/pyproject.toml $(ADK)/pyproject.toml $(ADK)/constraints.txt
+	@echo "Installing the services for Google ADK with what their tests need"
+	@$(PYTHON) -m venv --clear $(VENV)-adk
+	@{ [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(VENV)-adk/bin/python --compile-bytecode \
+		--constraint $(ADK)/constraints.txt --build-constraint constraints.txt $(ADK_NEEDS); } \
+	|| $(VENV)-adk/bin/python -m pip install --quiet --constraint $(ADK)/constraints.txt $(ADK_NEEDS)
+	@touch $@
+
+ADK_NEEDS = --editable packages/hectograph --editable . --editable $(ADK) pytest pytest-timeout
+
 demo: $(VENV)/core
 	@$(BIN)/quire demo $(ARGS)
 
-# Real processes, leases and browsers feel a busy machine: what failed runs once more, alone.
-test: $(VENV)/dev browser lint types
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) || { echo "What failed runs once more, alone."; \
-		$(BIN)/pytest --last-failed --last-failed-no-failures none $(ARGS); }
+test: $(VENV)/dev $(VENV)-adk/made browser lint types
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(VENV)-adk/bin/pytest -q $(ADK)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -103,7 +114,11 @@ constraints: $(VENV)/made
 	echo uv | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-annotate --no-header \
 		--extra dev pyproject.toml - | grep -v packages/; } > constraints.new
 	@mv constraints.new constraints.txt
+	@{ echo "# Pins for the services for Google ADK. Written by: make constraints"; \
+	printf '%s\n' pytest pytest-timeout | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
+		--no-annotate --no-header $(ADK)/pyproject.toml - | grep -v "packages/\|-e \."; } > constraints.new
+	@mv constraints.new $(ADK)/constraints.txt
 
 clean:
-	rm -rf $(VENV) build dist test-results .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-adk build dist test-results .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests packages -name __pycache__ -type d -prune -exec rm -rf {} +

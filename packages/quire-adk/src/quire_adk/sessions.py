@@ -2,33 +2,27 @@
 
 A session is one setting of the ledger, written when it is created, and one for each event, written once under its
 number: an append is one write, two processes that append at the same moment both succeed, and an event that comes twice
-is kept once. State is what the events add up to. Artifacts are in ``adk_artifacts``.
+is kept once. State is what the events add up to. Artifacts are in ``artifacts``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
+from google.adk.events.event import Event
+from google.adk.sessions.base_session_service import (
+    BaseSessionService,
+    GetSessionConfig,
+    ListSessionsResponse,
+)
+from google.adk.sessions.session import Session
+
 from quire.clock import new_id
-from quire.errors import AlreadyExists, DefinitionError, NotFound
+from quire.errors import AlreadyExists, NotFound
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
 from quire.model.side import Setting
-
-try:
-    from google.adk.events.event import Event
-    from google.adk.sessions.base_session_service import (
-        BaseSessionService,
-        GetSessionConfig,
-        ListSessionsResponse,
-    )
-    from google.adk.sessions.session import Session
-except ImportError as error:
-    raise DefinitionError(f"the services for Google ADK need the extra: pip install 'quire[adk]' ({error})") from error
-
-if TYPE_CHECKING:
-    from quire.agents.adk_artifacts import QuireArtifactService as QuireArtifactService
 
 _APP, _USER, _TEMP = "app:", "user:", "temp:"
 
@@ -202,11 +196,3 @@ def _not_found(session_id: str) -> Exception:
         return NotFound(text)
     found: Exception = SessionNotFoundError(text)
     return found
-
-
-def __getattr__(name: str) -> Any:
-    if name == "QuireArtifactService":
-        from quire.agents.adk_artifacts import QuireArtifactService
-
-        return QuireArtifactService
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,16 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
+from google.genai import types
+
 from quire.clock import SYSTEM, new_id
-from quire.errors import DefinitionError, InputError
+from quire.errors import InputError
 from quire.folder.base import Folder, Gone, Once
 from quire.folder.local import LocalFolder
-
-try:
-    from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
-    from google.genai import types
-except ImportError as error:
-    raise DefinitionError(f"the services for Google ADK need the extra: pip install 'quire[adk]' ({error})") from error
 
 _USER = "user:"
 

@@ -18,12 +18,13 @@ from quire.google.drive import FOLDER
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.opening import open_ledger
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own experiments
+# The library warns of its own experiments.
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore")]
 
 
 @asynccontextmanager
 async def services(url: str = "memory:") -> AsyncIterator[Any]:
-    from quire.agents.adk import QuireSessionService
+    from quire_adk import QuireSessionService
 
     ledger = open_ledger(url)
     await ledger.open()
@@ -145,7 +146,7 @@ async def test_a_runner_of_the_library_goes_on_in_a_new_process(tmp_path: Path) 
 async def test_artifacts_have_versions_and_scopes(tmp_path: Path) -> None:
     from google.genai import types
 
-    from quire.agents.adk import QuireArtifactService
+    from quire_adk import QuireArtifactService
 
     service = QuireArtifactService(tmp_path / "folder")
     other = QuireArtifactService(tmp_path / "folder")
@@ -187,7 +188,7 @@ async def test_artifacts_have_versions_and_scopes(tmp_path: Path) -> None:
 async def test_artifacts_in_drive_have_versions_too() -> None:
     from google.genai import types
 
-    from quire.agents.adk import QuireArtifactService
+    from quire_adk import QuireArtifactService
 
     with Emulator() as emulator:
         answer = emulator.call("POST", "/drive/v3/files", {"name": "Quire", "mimeType": FOLDER})
@@ -216,7 +217,7 @@ async def test_a_runner_keeps_what_its_agent_saves(tmp_path: Path) -> None:
     from google.adk.runners import Runner
     from google.genai import types
 
-    from quire.agents.adk import QuireArtifactService
+    from quire_adk import QuireArtifactService
 
     class Painter(BaseAgent):
         async def _run_async_impl(self, ctx: Any) -> AsyncGenerator[Any, None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -171,3 +172,17 @@ def test_a_killed_test_process_leaves_no_postgres_server_behind() -> None:
             assert ended
             with pytest.raises(psycopg.OperationalError):
                 connection.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("folder", ["quire", "main"])
+def test_the_tests_run_in_a_folder_named_quire_and_ci_ends_as_they_do(folder: str, tmp_path: Path) -> None:
+    checkout = tmp_path / folder
+    (checkout / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", checkout / ".ci" / "run")
+    (checkout / ".venv").mkdir()
+    (checkout / "Makefile").write_text("test:\n\t@ls -A; basename $$PWD; echo 1 failed; exit 1\n")
+
+    ran = subprocess.run([checkout / ".ci" / "run"], capture_output=True, text=True, check=False)
+
+    kept = [".ci", ".venv", "Makefile"] if folder == "quire" else [".ci", "Makefile"]
+    assert (ran.returncode, ran.stdout.split("\n")) == (2, [*kept, "quire", "1 failed", ""])

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -334,3 +335,23 @@ async def test_a_schedule_that_cannot_start_keeps_no_other_from_starting(
 
         assert [record.workflow for record in await client.find()] == ["plain"]
     assert "the schedule '0 2 * * *' of 'typed' starts nothing: the data of the schedule" in caplog.text
+
+
+@pytest.mark.parametrize("folder", ["quire", "asyncio"])
+async def test_an_error_names_the_users_line_also_in_a_folder_with_the_engines_name(
+    folder: str, tmp_path: Path
+) -> None:
+    """`git clone` makes a folder named quire, and what lies in it is the user's own code."""
+    file = tmp_path / folder / "flows.py"
+    file.parent.mkdir()
+    file.write_text("async def deep(run):\n    return {}['nope']\n")
+    namespace: Data = {}
+    exec(compile(file.read_text(), file, "exec"), namespace)
+    flow: Workflow[Any, Any, Any] = Workflow("placed")
+    flow.step(namespace["deep"])
+
+    async with Trial(flow) as trial:
+        record = await trial.start({})
+        await trial.settle()
+
+        assert record.error == "KeyError: 'nope' (in deep, line 2)"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -32,6 +31,7 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.side import Fanin
 from quire.model.wait import Wait, load_waits
 from quire.runtime.committer import Told
+from quire.runtime.frames import users_frames
 from quire.runtime.host import Host
 
 if TYPE_CHECKING:
@@ -638,12 +638,8 @@ def described(error: BaseException) -> str:
         text = str(error) or text
     elif isinstance(error, asyncio.CancelledError):
         text += "; something that the step awaited was cancelled, though nobody asked the step to end"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "/quire/" not in frame.filename.replace("\\", "/") and "/asyncio/" not in frame.filename
-    ]
-    if frames and not isinstance(error, QuireError):
+    frames = [] if isinstance(error, QuireError) else users_frames(error)
+    if frames:
         last = frames[-1]
         text += f" (in {last.name}, line {last.lineno})"
     return readable(text)[:4000]

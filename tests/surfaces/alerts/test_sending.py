@@ -35,8 +35,10 @@ def told(**table: str) -> Alerts:
 
 def genuine(headers: dict[str, str], body: bytes, secret: str) -> bool:
     """What docs/alerts.md tells a receiver to do."""
-    signed = f"{headers['x-quire-time']}.{headers['x-quire-nonce']}.".encode() + body
-    made = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    time, nonce = headers["x-quire-time"], headers["x-quire-nonce"]
+    if not time.isdecimal() or not nonce.isalnum():
+        return False
+    made = hmac.new(secret.encode(), f"{time}.{nonce}.".encode() + body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(made, headers["x-quire-signature"])
 
 
@@ -51,6 +53,8 @@ async def test_a_webhook_is_signed_with_its_time_and_a_nonce_that_is_new_each_ti
     assert not genuine(first.headers, first.raw + b" ", SECRET)
     assert not genuine(first.headers, first.raw, "another secret")
     assert not genuine(first.headers | {"x-quire-time": "1767225601"}, first.raw, SECRET)
+    cut = {"x-quire-time": "1767225600." + first.headers["x-quire-nonce"], "x-quire-nonce": '{"alert_id": "al_1"'}
+    assert not genuine(first.headers | cut, first.raw, SECRET)
     assert first.headers["x-quire-time"] == "1767225600"
     assert first.headers["x-quire-nonce"] != again.headers["x-quire-nonce"]
     assert first.headers["x-quire-alert"] == again.headers["x-quire-alert"] == "al_1"

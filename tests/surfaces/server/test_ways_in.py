@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 from typing import Any
 from urllib.parse import unquote
@@ -17,8 +18,10 @@ from jwt.algorithms import RSAAlgorithm
 from quire.model.record import Status
 from quire.runtime.waiting import signature
 from quire.surfaces.client import Client
+from quire.surfaces.server.doors import Limits
 from quire.surfaces.server.hooks import sign
 from quire.surfaces.server.tokens import Role, make_token
+from quire.surfaces.waking import wake_secret
 from quire.testing.clock import START, ToldClock
 from tests.surfaces.server.conftest import calling, opened
 
@@ -120,7 +123,7 @@ class Caller:
 
     def signed(self, data: Any, nonce: str, away: float = 0.0) -> dict[str, Any]:
         body = json.dumps(data).encode()
-        time = str(self.clock.now() + away)
+        time = str(int(self.clock.now() + away))
         made = sign(self.secret, time, nonce, body)
         headers = {"X-Quire-Time": time, "X-Quire-Nonce": nonce, "X-Quire-Signature": made}
         return {"content": body, "headers": headers | {"Content-Type": "application/json"}}
@@ -209,6 +212,38 @@ async def test_unsigned_forged_and_old_calls_are_refused_and_logged(caplog: pyte
         assert rotated.secret != caller.secret
         assert await client.find() == []
         assert caplog.text.count("refused POST /hooks/shop") == 6
+
+
+def cuts(signed: bytes) -> list[tuple[str, str, bytes]]:
+    """Every time, nonce and body whose signed bytes are these."""
+    dots = [at for at, byte in enumerate(signed) if byte == ord(".")]
+    return [
+        (signed[:first].decode(), signed[first + 1 : second].decode(), signed[second + 1 :])
+        for first, second in itertools.combinations(dots, 2)
+    ]
+
+
+@pytest.mark.parametrize("path", ["/hooks/shop", "/wake"])
+@pytest.mark.parametrize("time", ["1767225600", "1767225600.123", "1767225600.12345678"])
+@pytest.mark.parametrize("nonce", ["nonce-0001", "nonce.0001", "q.nonce-0001", "12345678.nonce-1"])
+async def test_a_signed_call_is_accepted_in_one_cut_of_its_bytes_only(path: str, time: str, nonce: str) -> None:
+    clock = ToldClock(1767225600.0)
+    plenty = Limits(mistake_burst=1000)
+    async with opened(clock=clock) as client, calling(client, limits=plenty) as http:
+        caller = await hooked(http, clock)
+        secret = caller.secret if path == "/hooks/shop" else wake_secret(client.keyring)
+        body = b'{"sum": "1.{}.2.{\\"a\\": 3}"}'
+        signature_ = sign(secret, time, nonce, body)
+        codes = []
+        for cut in [(time, nonce, body), *cuts(f"{time}.{nonce}.".encode() + body)]:
+            headers = {"X-Quire-Time": cut[0], "X-Quire-Nonce": cut[1], "X-Quire-Signature": signature_}
+            answer = await http.post(path, content=cut[2], headers=headers | {"Content-Type": "application/json"})
+            codes.append(answer.status_code)
+
+        good = "." not in time and "." not in nonce
+        assert (codes[0] < 300) is good and sum(code < 300 for code in codes) <= 1, codes
+        assert set(codes) <= {201, 202, 401, 409, 422}, codes
+        assert len(await client.find()) == (1 if good and path == "/hooks/shop" else 0)
 
 
 async def test_a_push_needs_the_token_of_its_account_and_becomes_a_record_once() -> None:

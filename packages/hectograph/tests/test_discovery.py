@@ -10,7 +10,7 @@ import googleapiclient
 import pytest
 
 from emulator_api import Api, Book, Refused
-from hectograph.app import VERSIONS
+from hectograph.apis import VERSIONS
 from hectograph.core import discovery
 from hectograph.core.http import Request
 
@@ -69,10 +69,9 @@ def test_what_reads_and_what_writes_is_counted_apart() -> None:
 @pytest.mark.parametrize(
     ("verb", "path", "method"),
     [
-        ("GET", "/v1/documents/D", "docs.documents.get"),
         ("GET", "/drive/v3/apps", "drive.apps.list"),
         ("GET", "/drive/v2/apps", "drive.v2.apps.list"),
-        ("POST", "/gmail/v1/users/me/messages/send", "gmail.users.messages.send"),
+        ("GET", "/gmail/v1/users/me/settings/cse/keypairs", "gmail.users.settings.cse.keypairs.list"),
     ],
 )
 def test_a_method_that_is_not_played_says_so_by_its_name(api: Api, verb: str, path: str, method: str) -> None:

@@ -7,29 +7,26 @@ import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
 from hectograph import control, page
-from hectograph.core import discovery
+from hectograph.apis import services
 from hectograph.core.discovery import Method
-from hectograph.core.error import ApiError, not_built, not_found
+from hectograph.core.error import DRIVE, ApiError, not_found
 from hectograph.core.faults import Call, Rule, wait_at
 from hectograph.core.http import Dropped, Request, Response
-from hectograph.core.quota import exceeded
-from hectograph.drive import api as drive_api
-from hectograph.drive import upload
-from hectograph.drive import v2 as drive_v2
-from hectograph.sheets import api as sheets_api
+from hectograph.core.quota import Exceeded
+from hectograph.core.service import MethodCall, Service
+from hectograph.core.upload import Uploads
 from hectograph.world import World
 
-Work = Callable[[Call], Response]
+#: Clients with an address of their own leave out the path of the service; the rest of the path is unmistakable.
+_LEFT_OUT = ("/calendar/v3", "/drive/v3")
 
-#: The APIs whose methods are known, the busiest first. Only Sheets and Drive are played so far.
-VERSIONS = (
-    *("sheets.v4", "drive.v3", "drive.v2", "docs.v1", "gmail.v1", "calendar.v3", "chat.v1", "forms.v1", "slides.v1"),
-    *("tasks.v1", "pubsub.v1"),
-)
+#: The parameters of a path that name what a fault rule may ask for.
+_FILES = ("spreadsheetId", "fileId", "folderId", "documentId", "presentationId", "formId", "calendarId", "tasklist")
 
 
 class App:
@@ -37,9 +34,9 @@ class App:
 
     def __init__(self, world: World, base: Callable[[], str]) -> None:
         self.world = world
-        self.sheets = sheets_api.SheetsApi(world)
-        self.drive = drive_api.DriveApi(world, base)
-        self.uploads = upload.UploadApi(self.drive)
+        self.services = services(world, base)
+        self.uploads = Uploads(base)
+        self.pages = {word: service for service in self.services for word in service.pages}
         self.control = control.Control(world)
         self.page = page.Page(world)
         self._jitter = random.Random(0)
@@ -55,6 +52,8 @@ class App:
             return self._multipart_batch(request)
         if path in {"/", "/favicon.ico"} or path.startswith("/book/"):
             return self.page.handle(request)
+        if (service := self.pages.get("/" + path.split("/")[1])) is not None:
+            return service.show(request)
         return self._api(request)
 
     def _token(self) -> Response:
@@ -63,77 +62,52 @@ class App:
         return Response.of({"access_token": token, "expires_in": 3599, "token_type": "Bearer"})
 
     def _api(self, request: Request) -> Response:
-        uploaded = upload.find(request)
-        if uploaded is not None:
-            name, parts = uploaded
-            return self._served(
-                request,
-                f"drive.{name}",
-                True,
-                str(parts["file"] or ""),
-                frozenset(),
-                lambda call: self.uploads.handle(parts, request),
-            )
-        for version in VERSIONS:
-            found = discovery.api(version).find(request)
+        for service in self.services:
+            found = service.api.find_upload(request)
             if found is not None:
-                return self._call(version, *found, request)
+                return self._served(service, self._call(service, *found, request), uploaded=True)
+        for before in ("", *_LEFT_OUT):
+            meant = replace(request, path=before + request.path, encoded_path=before + request.encoded_path)
+            for service in self.services:
+                found = service.api.find(meant)
+                if found is not None:
+                    return self._served(service, self._call(service, *found, request))
         self.world.count("unknown")
         if request.path.startswith("/drive/"):
-            return Response.refused(ApiError.drive(404, "notFound", "Not Found"))
+            return Response.refused(DRIVE.refusal(404, "Not Found"))
         return Response.refused(not_found())
 
-    def _call(self, version: str, method: Method, parts: dict[str, str], request: Request) -> Response:
-        file = next((parts[name] for name in ("spreadsheetId", "fileId", "folderId") if name in parts), "")
-        inside: frozenset[str] = frozenset()
-        match version:
-            case "sheets.v4":
-                kind = f"sheets.{method.name}"
-                inside = _inside(request) if kind == "sheets.spreadsheets.batchUpdate" else inside
+    def _call(self, service: Service, method: Method, parts: dict[str, str], request: Request) -> MethodCall:
+        inside = _inside(request) if method.name.endswith("batchUpdate") else frozenset()
+        file = next((parts[name] for name in _FILES if name in parts), "")
+        kind = service.kind(method)
+        seen = Call(kind, request.target, request.method, request.user, method.write, file, inside)
+        caller = self.world.people.caller(request.user, self.world.account)
+        return MethodCall(service.api, method, parts, request, caller, seen)
 
-                def work(call: Call) -> Response:
-                    return Response.of(self.sheets.handle(method, parts, request, call))
-            case "drive.v3":
-                kind = f"drive.{method.name}"
-
-                def work(call: Call) -> Response:
-                    return self.drive.handle(method, parts, request)
-            case "drive.v2":
-                kind = f"drive.v2.{method.name}"
-
-                def work(call: Call) -> Response:
-                    return drive_v2.handle(self.drive, method, parts, request)
-            case _:
-                kind = f"{version.partition('.')[0]}.{method.name}"
-
-                def work(call: Call) -> Response:
-                    raise not_built(kind)
-
-        return self._served(request, kind, method.write, file, inside, work)
-
-    def _served(
-        self, request: Request, kind: str, write: bool, book: str, inside: frozenset[str], work: Work
-    ) -> Response:
-        world = self.world
-        call = Call(kind, request.target, request.method, request.user, write, book, inside)
+    def _served(self, service: Service, call: MethodCall, *, uploaded: bool = False) -> Response:
+        world, seen = self.world, call.seen
         world.count(
-            f"kind {kind}", "writes" if write else "reads", f"user {call.user}", *(f"request {name}" for name in inside)
+            *(f"kind {seen.kind}", "writes" if seen.write else "reads", f"user {seen.user}"),
+            *(f"request {name}" for name in seen.inside),
         )
         try:
-            self._before(request, call)
-            answer = work(call)
+            self._before(service, call)
+            if uploaded:
+                answer = self.uploads.handle(call, service.check_upload, service.handle)
+            else:
+                answer = service.handle(call)
         except ApiError as error:
             answer = Response.refused(error)
-        self._after(call)
+        self._after(service, seen)
         world.count(f"status {answer.status}")
         now = world.now()
         answer.headers.setdefault("Date", email.utils.format_datetime(now.astimezone(UTC), usegmt=True))
         return answer
 
-    def _before(self, request: Request, call: Call) -> None:
+    def _before(self, service: Service, method_call: MethodCall) -> None:
         """All that may go wrong before anything is done."""
-        world, faults = self.world, self.world.faults
-        drive = call.kind.startswith("drive.")
+        world, faults, call = self.world, self.world.faults, method_call.seen
         if world.latency_seconds:
             world.clock.sleep(world.latency_seconds)
         for slow in faults.take_all(call, "latency"):
@@ -141,9 +115,13 @@ class App:
         for gate in faults.take_all(call, "barrier"):
             wait_at(gate)
         if world.switches.require_auth and call.user == "anonymous":
-            raise _no_auth(drive)
+            raise service.envelope.no_credentials()
+        if not method_call.caller.valid:
+            raise service.envelope.bad_credentials()
+        service.permit(method_call)
         if (rule := faults.take(call, "rate_limit")) is not None:
-            raise self._limited(exceeded(call.write, str(rule.given.get("scope", "user"))), rule)
+            counter = "write" if call.write else "read"
+            raise self._limited(service.over(Exceeded(counter, str(rule.given.get("scope", "user")))), rule)
         if faults.take(call, "drive_rate_limit") is not None:
             raise ApiError.drive(
                 403,
@@ -154,16 +132,16 @@ class App:
                 domain="usageLimits",
             )
         if (rule := faults.take(call, "error")) is not None:
-            raise _told(rule, drive)
+            raise _told(rule, service)
         if faults.take(call, "reset") is not None:
             raise Dropped
         if "sortRange" in call.inside and faults.take(call, "sort_500") is not None:
             raise ApiError.sheets(500, "Internal error encountered.")
-        if not drive:
-            refused = world.quota.charge(call.user, call.write, world.now())
-            if refused is not None:
-                world.count("refused by quota")
-                raise self._limited(refused, None)
+        charges = list(service.charges(method_call))
+        refused = world.quota.charge(service.name, call.user, charges, world.now())
+        if refused is not None:
+            world.count("refused by quota")
+            raise self._limited(service.over(refused), None)
 
     def _limited(self, error: ApiError, rule: Rule | None) -> ApiError:
         told = rule.given.get("retry_after") if rule else None
@@ -172,7 +150,7 @@ class App:
             error.headers["Retry-After"] = str(seconds)
         return error
 
-    def _after(self, call: Call) -> None:
+    def _after(self, service: Service, call: Call) -> None:
         """All that may go wrong once it is done."""
         faults = self.world.faults
         for late in faults.take_all(call, "late_answer"):
@@ -180,7 +158,7 @@ class App:
         if faults.take(call, "lost_answer") is not None:
             raise Dropped
         if (rule := faults.take(call, "error_after")) is not None:
-            raise _told(rule, call.kind.startswith("drive."))
+            raise _told(rule, service)
 
     def _seconds(self, rule: Rule) -> float:
         return float(rule.given.get("seconds", 0.3)) + self._jitter.random() * float(rule.given.get("jitter", 0.0))
@@ -228,18 +206,7 @@ def _inside(request: Request) -> frozenset[str]:
         return frozenset()
 
 
-def _no_auth(drive: bool) -> ApiError:
-    if drive:
-        return ApiError.drive(
-            403,
-            "forbidden",
-            "Method doesn't allow unregistered callers (callers without established "
-            "identity). Please use API Key or other form of API consumer identity to call this API.",
-        )
-    return ApiError.unauthenticated(drive=False)
-
-
-def _told(rule: Rule, drive: bool) -> ApiError:
+def _told(rule: Rule, service: Service) -> ApiError:
     status = int(rule.given.get("status", 503))
     usual = {
         500: "Internal error encountered.",
@@ -247,4 +214,4 @@ def _told(rule: Rule, drive: bool) -> ApiError:
         403: "The caller does not have permission",
     }
     text = str(rule.given.get("message", usual.get(status, "The emulator was told to fail.")))
-    return ApiError.drive(status, "backendError", text) if drive else ApiError.sheets(status, text)
+    return service.refuse(status, text, str(rule.given.get("reason", "backendError")))

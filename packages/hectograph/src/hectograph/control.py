@@ -7,6 +7,8 @@
 | ``GET/POST /emulator/clock`` | ``{"now": iso}``, ``{"advance_seconds": n}``, ``{"real": true}`` |
 | ``GET/DELETE /emulator/counters`` | requests by kind, user and status |
 | ``POST /emulator/person`` | what a person does, see ``person.py`` |
+| ``GET/POST /emulator/accounts`` | bearer tokens with account, scopes, OAuth client; see ``core/people.py`` |
+| ``GET /emulator/outbox`` | what left the house: mails, invitations, share notices |
 | ``GET /emulator/books`` | ids, titles, versions |
 | ``GET /emulator/books/ID/versions`` | the versions that can be restored |
 | ``POST /emulator/reset`` | everything gone, as when just started |
@@ -65,18 +67,18 @@ class Control:
             case "DELETE", "counters":
                 world.counters.clear()
                 return {"counters": {}}
+            case "GET", "accounts":
+                return {"accounts": [caller.json() for caller in world.people.declared.values()]}
+            case "POST", "accounts":
+                return world.people.declare(request.json()).json()
+            case "GET", "outbox":
+                return {"left": [one.json() for one in world.outgoing.left]}
             case "POST", "person":
                 return self.person.act(request.json())
             case "GET", "books":
                 return self._versions(rest.partition("/")[0]) if rest else {"books": world.books()}
             case "POST", "reset":
-                with world.lock:
-                    world.drive.files.clear()
-                    world.library.shelves.clear()
-                    world.drive.changes.clear()
-                world.faults.remove()
-                world.counters.clear()
-                world.dirty()
+                world.clear()
                 return {}
             case _:
                 raise ValueError(f"no such call: {method} /emulator/{path}; see control.py")

@@ -30,6 +30,8 @@ def save(world: World, path: Path) -> None:
             "generated": sorted(world.drive.generated),
             "changes": [(n, file_id, at.isoformat()) for n, file_id, at in world.drive.changes],
             "files": [_file(file) for file in world.drive.files.values()],
+            "outbox": world.outgoing.dump(),
+            "services": {version: held for version, service in world.services.items() if (held := service.dump())},
         }
     # Published versions never change, so writing them down keeps nobody waiting.
     document["books"] = [_book(book) for book in books]
@@ -54,6 +56,9 @@ def load(world: World, path: Path) -> None:
     for held in document["files"]:
         file = _read_file(held)
         drive.files[file.file_id] = file
+    world.outgoing.load(document.get("outbox", []))
+    for version, held in document.get("services", {}).items():
+        world.services[version].load(held)
     for held in document["books"]:
         world.library.add(_read_book(held))
 

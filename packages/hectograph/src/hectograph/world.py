@@ -9,7 +9,10 @@ from typing import Any
 
 from hectograph.core.clock import Clock, Now
 from hectograph.core.faults import Faults
+from hectograph.core.outgoing import Outgoing
+from hectograph.core.people import People
 from hectograph.core.quota import Quota
+from hectograph.core.service import Service
 from hectograph.core.switch import Switches
 from hectograph.drive.drive import Drive
 from hectograph.drive.file import SPREADSHEET
@@ -31,8 +34,10 @@ class World:
         self.latency_seconds = 0.0
         #: Names that were deleted and still count as taken, by book.
         self.ghosts: dict[str, set[str]] = {}
-        #: Half-done uploads by their id.
-        self.uploads: dict[str, dict[str, Any]] = {}
+        #: The APIs by name and version; each holds its own state.
+        self.services: dict[str, Service] = {}
+        self.people = People()
+        self.outgoing = Outgoing(self.now)
         self.changed = threading.Condition()
         self.edits = 0
         self._count_lock = threading.Lock()
@@ -64,6 +69,19 @@ class World:
         with self.changed:
             self.edits += 1
             self.changed.notify_all()
+
+    def clear(self) -> None:
+        """Forget everything, as when just started; settings stay."""
+        with self.lock:
+            self.drive.files.clear()
+            self.library.shelves.clear()
+            self.drive.changes.clear()
+            self.outgoing.left.clear()
+            for service in self.services.values():
+                service.clear()
+        self.faults.remove()
+        self.counters.clear()
+        self.dirty()
 
     def settings(self) -> dict[str, Any]:
         return {

@@ -47,6 +47,12 @@ class Method:
     answer: str
     #: A token that carries scopes needs one of these.
     scopes: tuple[str, ...]
+    #: The message of its body, or "" where it has none.
+    body: str
+    #: The words that a query parameter may have, where the document lists them.
+    words: Mapping[str, frozenset[str]]
+    #: The paths that take a file beside the body, or in its place.
+    upload: re.Pattern[str] | None
 
     @property
     def group(self) -> str:
@@ -59,6 +65,8 @@ class Api:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.name: str = document["name"]
+        #: The host at which Google serves it.
+        self.host: str = str(document["rootUrl"]).removeprefix("https://").strip("/")
         self.schema: Schema = compiled(document)
         #: Query parameters that every method takes.
         self.common: Mapping[str, str] = {name: spec["type"] for name, spec in document["parameters"].items()}
@@ -67,6 +75,7 @@ class Api:
         self.methods = tuple(_method(base, spec) for spec in found)
         #: All paths begin with one of these: a cheap look before the patterns.
         self._heads = tuple({(base + spec["path"]).partition("{")[0] for spec in found})
+        self._uploads = tuple(method for method in self.methods if method.upload is not None)
 
     def find(self, request: Request) -> tuple[Method, dict[str, str]] | None:
         """Return the method that the request calls, with the values of its path's parameters.
@@ -80,6 +89,16 @@ class Api:
             for method in self.methods:
                 if method.verb == request.method and (match := method.pattern.fullmatch(path)) is not None:
                     return method, {name: unquote(value) for name, value in match.groupdict().items()}
+        return None
+
+    def find_upload(self, request: Request) -> tuple[Method, dict[str, str]] | None:
+        """Return the method to which the request sends a file. A request of a session may have any verb."""
+        session = "upload_id" in request.query
+        for method in self._uploads:
+            if not session and method.verb != request.method:
+                continue
+            if method.upload is not None and (match := method.upload.fullmatch(request.encoded_path)) is not None:
+                return method, {name: unquote(value) for name, value in match.groupdict().items()}
         return None
 
 
@@ -100,7 +119,19 @@ def _method(base: str, spec: Mapping[str, Any]) -> Method:
         parameters={name: held["type"] for name, held in parameters.items() if held["location"] == "query"},
         answer=spec.get("response", {}).get("$ref", ""),
         scopes=tuple(spec.get("scopes", ())),
+        body=spec.get("request", {}).get("$ref", ""),
+        words={name: frozenset(held["enum"]) for name, held in parameters.items() if "enum" in held},
+        upload=_upload(spec, parameters),
     )
+
+
+def _upload(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> re.Pattern[str] | None:
+    protocols = spec.get("mediaUpload", {}).get("protocols", {})
+    paths = [_pattern(held["path"], parameters).pattern for held in protocols.values()]
+    if not paths:
+        return None
+    # Both paths differ by their first word alone.
+    return re.compile("(?:/resumable)?" + min(paths, key=len), re.DOTALL)
 
 
 def _methods(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -1,9 +1,10 @@
-"""Errors as Google words them: the Sheets envelope, the Drive envelope, and the texts that many calls share."""
+"""Errors as Google words them: the envelope of each family of APIs, and the texts that many calls share."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 _STATUS = {
@@ -81,19 +82,6 @@ class ApiError(Exception):
         detail = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": listed}
         return cls.sheets(400, "\n".join(text for _, text in violations), [detail])
 
-    @classmethod
-    def unauthenticated(cls, *, drive: bool) -> ApiError:
-        text = (
-            "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
-            "valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
-        )
-        made = cls.sheets(401, text)
-        if drive:
-            made = cls.drive(401, "authError", "Invalid Credentials", location="Authorization", location_type="header")
-            made.body["error"]["message"] = text
-        made.headers["WWW-Authenticate"] = 'Bearer realm="https://accounts.google.com/", error="invalid_token"'
-        return made
-
 
 class Invalid(Exception):
     """A request that cannot be applied: its text, without the prefix that says which request of the batch it was."""
@@ -111,7 +99,108 @@ def file_not_found(file_id: str) -> ApiError:
     return ApiError.drive(404, "notFound", f"File not found: {file_id}.", location="fileId")
 
 
+_BAD_TOKEN = (
+    "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
+    "valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
+)
+_NO_TOKEN = (
+    "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid "
+    "authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
+)
+_UNREGISTERED = (
+    "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other "
+    "form of API consumer identity to call this API."
+)
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """How a family of APIs writes its refusals. ``EDITORS``, ``DRIVE``, ``CALENDAR`` and ``GMAIL`` are the families."""
+
+    #: A refusal lists ``errors`` with domain and reason.
+    listed: bool
+    #: A refusal has ``status``.
+    status: bool
+    #: What a caller without any credentials gets.
+    anonymous: int = 401
+
+    def refusal(
+        self,
+        code: int,
+        message: str,
+        reason: str = "",
+        *,
+        status: str = "",
+        domain: str = "global",
+        location: str = "",
+        location_type: str = "parameter",
+        details: list[Any] | None = None,
+        first: str = "",
+    ) -> ApiError:
+        """Return a refusal in this family's form. ``first`` is the text of the listed error where it is another one."""
+        error: dict[str, Any] = {"code": code, "message": message}
+        if self.listed:
+            item = {
+                "message": first or message,
+                "domain": domain,
+                "reason": reason or _REASONS.get(code, "backendError"),
+            }
+            error["errors"] = [item | ({"location": location, "locationType": location_type} if location else {})]
+        if self.status or status:
+            error["status"] = status or _STATUS.get(code, "UNKNOWN")
+        if details:
+            error["details"] = details
+        return ApiError(code, {"error": error})
+
+    def no_credentials(self) -> ApiError:
+        if self.anonymous == 403:
+            return self.refusal(403, _UNREGISTERED, "forbidden")
+        return self._sign_in(_NO_TOKEN, "Login Required.", "required")
+
+    def bad_credentials(self) -> ApiError:
+        """Return the answer to a token that has run out or was withdrawn."""
+        return self._sign_in(_BAD_TOKEN, "Invalid Credentials", "authError")
+
+    def _sign_in(self, text: str, first: str, reason: str) -> ApiError:
+        made = self.refusal(
+            401, text, reason, first=first, status="UNAUTHENTICATED", location="Authorization", location_type="header"
+        )
+        made.headers["WWW-Authenticate"] = 'Bearer realm="https://accounts.google.com/", error="invalid_token"'
+        return made
+
+    def scope_missing(self, service: str, method: str) -> ApiError:
+        """Return the answer to a token none of whose scopes allows the method."""
+        detail = {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
+            "domain": "googleapis.com",
+            "metadata": {"service": service, "method": method},
+        }
+        text, first = "Request had insufficient authentication scopes.", "Insufficient Permission"
+        if self is DRIVE:  # the older form
+            return self.refusal(403, f"{first}: {text}", "insufficientPermissions")
+        return self.refusal(
+            403, text, "insufficientPermissions", first=first, status="PERMISSION_DENIED", details=[detail]
+        )
+
+
+_REASONS = {
+    400: "badRequest",
+    401: "authError",
+    403: "forbidden",
+    404: "notFound",
+    409: "conflict",
+    501: "notImplemented",
+}
+
+#: Docs, Slides, Sheets, Forms, Chat.
+EDITORS = Envelope(listed=False, status=True)
+DRIVE = Envelope(listed=True, status=False, anonymous=403)
+CALENDAR = Envelope(listed=True, status=False)
+GMAIL = Envelope(listed=True, status=True)
+
+
 def not_built(method: str) -> ApiError:
     """A method that Google has and the emulator does not play."""
     text = f"The emulator knows the method {method} but does not play it."
-    return ApiError.sheets(501, text, status="UNIMPLEMENTED")
+    return EDITORS.refusal(501, text)

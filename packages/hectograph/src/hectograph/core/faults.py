@@ -6,7 +6,7 @@
 |---|---|---|
 | ``rate_limit`` | ``scope`` user/project | 429 as recorded, nothing done |
 | ``drive_rate_limit`` | | 403 ``userRateLimitExceeded`` of Drive, nothing done |
-| ``error`` | ``status``, ``message`` | that answer (503 unless told), nothing done |
+| ``error`` | ``status``, ``message``, ``reason`` | that answer (503 unless told), nothing done |
 | ``reset`` | | the connection is reset, nothing done |
 | ``lost_answer`` | | it is done, then the connection is reset |
 | ``error_after`` | ``status`` | it is done, then the answer is that error |
@@ -19,10 +19,11 @@
 | ``ghost_name`` | | names deleted from now on stay taken for ``addNamedRange`` in later batches |
 
 Which requests: ``kind`` (a regular expression over Google's method ids, ``sheets.spreadsheets.batchUpdate``),
-``path`` (over the path with its query), ``method``, ``user`` (the bearer token), ``book`` (a file id), ``write`` (true
-or false), ``contains`` (a request kind inside a batch). How often: ``count`` (1 unless told, null for ever), after
-``skip`` matching requests have passed, each with ``probability`` drawn from ``seed``. Settings that are no single rule
-are at ``/emulator/settings``: quotas, name-search lag, latency of every call, and the switches of ``switch.py``.
+``path`` (over the path with its query), ``method``, ``user`` (the bearer token), ``book`` (the id of the file, form,
+calendar or task list that the path names), ``write`` (true or false), ``contains`` (a request kind inside a batch).
+How often: ``count`` (1 unless told, null for ever), after ``skip`` matching requests have passed, each with
+``probability`` drawn from ``seed``. Settings that are no single rule are at ``/emulator/settings``: quotas, name-search
+lag, latency of every call, and the switches of ``switch.py``.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ _KEYS = frozenset(
         "scope",
         "status",
         "message",
+        "reason",
         "seconds",
         "jitter",
         "parties",

@@ -15,7 +15,16 @@ from typing import Any
 
 from hectograph.core.error import ApiError
 
-_PACKAGE = "type.googleapis.com/google.apps.sheets.v4."
+#: The names under which Google's error texts know the messages of an API.
+_PACKAGES = {
+    "sheets": "google.apps.sheets.v4.",
+    "docs": "google.apps.docs.v1.",
+    "slides": "google.apps.slides.v1.",
+    "forms": "google.apps.forms.v1.",
+    "chat": "google.chat.v1.",
+    "gmail": "google.gmail.v1.",
+    "pubsub": "google.pubsub.v1.",
+}
 
 #: Enumerations that are not declared inside the message that uses them; the rest are named after their field.
 _SHARED_ENUMS = {
@@ -66,9 +75,18 @@ _SCALARS = {"s": "TYPE_STRING", "i": "TYPE_INT32", "l": "TYPE_INT64", "d": "TYPE
 class Schema:
     """One API's messages."""
 
-    def __init__(self, messages: Mapping[str, Mapping[str, str]], enums: Mapping[str, frozenset[str]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        messages: Mapping[str, Mapping[str, str]],
+        enums: Mapping[str, frozenset[str]],
+        read_only: Mapping[str, frozenset[str]],
+    ) -> None:
+        self.package = "type.googleapis.com/" + _PACKAGES.get(name, f"google.{name}.")
         self.messages = messages
         self.enums = enums
+        #: Fields that only Google sets, by message: a caller that sends one is not heard.
+        self.read_only = read_only
 
     def has_path(self, message: str, path: Iterable[str]) -> bool:
         """Whether a field path exists below a message, looking through lists and maps."""
@@ -104,9 +122,9 @@ class Schema:
                 text = 'Invalid JSON payload received. Unknown name "": Root element must be a message.'
                 wrong.append(("", text))
             else:
-                _bad_value(at, _PACKAGE + name, body, wrong)
+                _bad_value(at, self.package + name, body, wrong)
             return {}
-        fields = self.messages[name]
+        fields, ignored = self.messages[name], self.read_only.get(name, frozenset())
         choice, among = _ONE_OF.get(name, ("", frozenset()))
         chosen = ""
         out: dict[str, Any] = {}
@@ -118,7 +136,7 @@ class Schema:
                     text = f'Invalid JSON payload received. Unknown name "{key}"{where}: Cannot find field.'
                     wrong.append((at, text))
                 continue
-            if value is None:
+            if value is None or real in ignored:
                 continue
             if choice and (among is None or real in among):
                 if chosen and chosen != real:
@@ -179,7 +197,7 @@ class Schema:
         shared = _SHARED_ENUMS.get(field)
         if shared is None and words >= {"NUMBER_GREATER", "TEXT_CONTAINS"}:
             shared = "ConditionType"
-        kind = _PACKAGE + (shared or f"{owner}.{field[0].upper()}{field[1:]}")
+        kind = self.package + (shared or f"{owner}.{field[0].upper()}{field[1:]}")
         _bad_value(at, kind, value, wrong)
         return None
 
@@ -238,6 +256,7 @@ def compiled(document: Mapping[str, Any]) -> Schema:
     """Read the messages and enumerations of a discovery document."""
     enums: dict[tuple[str, ...], str] = {}
     messages: dict[str, dict[str, str]] = {}
+    read_only: dict[str, frozenset[str]] = {}
 
     def kind_of(owner: str, field: str, spec: Mapping[str, Any]) -> str:
         if "$ref" in spec:
@@ -258,8 +277,11 @@ def compiled(document: Mapping[str, Any]) -> Schema:
         return {"integer": "i", "number": "d", "boolean": "b"}.get(str(kind), "*")
 
     def message(name: str, spec: Mapping[str, Any]) -> None:
-        messages[name] = {f: kind_of(name, f, s) for f, s in sorted(spec.get("properties", {}).items())}
+        fields = spec.get("properties", {})
+        messages[name] = {f: kind_of(name, f, s) for f, s in sorted(fields.items())}
+        read_only[name] = frozenset(f for f, s in fields.items() if s.get("readOnly"))
 
     for name, spec in sorted(document["schemas"].items()):
         message(name, spec)
-    return Schema(messages, {name: frozenset(words) for words, name in enums.items()})
+    named = {name: frozenset(words) for words, name in enums.items()}
+    return Schema(str(document["name"]), messages, named, read_only)

@@ -9,12 +9,14 @@
 | ``name_dies_with_cells`` | a name whose cells are deleted stays, without a range | it goes with its cells |
 | ``values_batch_atomic`` | ``values.batchUpdate`` with one bad range applies nothing | what came before it stays |
 | ``write_control_ignored`` | ``writeControl`` in a Sheets batch is accepted and ignored | it is an unknown field |
-| ``require_auth`` | a call without a bearer token is served | it is 401 (Sheets) or 403 (Drive) |
+| ``require_auth`` | a call without a bearer token is served | it is 401, or 403 of Drive |
 | ``service_account_has_quota`` | files may be created in My Drive | 403 ``storageQuotaExceeded`` |
 | ``retry_after`` | a 429 has no Retry-After header, as recorded | it says how many seconds |
 | ``find_replace_sees_blanks`` | a pattern that matches nothing-at-all finds blank cells of a ``range`` | it does not |
 | ``foreign_ids_exist`` | an id as Google mints them that never was here is 404 | it is somebody else's book: 403 |
 | ``append_sees_stale_grid`` | an append finds its row in the newest version | in the one before, so it may overwrite |
+
+The other APIs declare theirs (``Service.switches``); ``GET /emulator/settings`` shows all of them.
 """
 
 from __future__ import annotations
@@ -39,12 +41,34 @@ class Switches:
     foreign_ids_exist: bool = False
     append_sees_stale_grid: bool = False
 
+    def __post_init__(self) -> None:
+        self._declared: dict[str, tuple[Any, ...]] = {}
+        self._chosen: dict[str, Any] = {}
+
+    def declare(self, name: str, words: tuple[Any, ...]) -> None:
+        """Make a switch of an API known: its possible values, the default first. One number alone allows any number."""
+        self._declared[name] = words
+        self._chosen[name] = words[0]
+
+    def __getitem__(self, name: str) -> Any:
+        """Return how a declared switch stands."""
+        return self._chosen[name]
+
     def set(self, given: dict[str, Any]) -> None:
         known = {field.name for field in fields(self)}
         for name, value in given.items():
-            if name not in known or not isinstance(value, bool):
-                raise ValueError(f"unknown switch or no boolean: {name!r}={value!r}; known: {', '.join(sorted(known))}")
-            setattr(self, name, value)
+            if name in self._declared:
+                words = self._declared[name]
+                free = len(words) == 1 and isinstance(value, int | float) and not isinstance(value, bool)
+                if not free and value not in words:
+                    allowed = "any number" if len(words) == 1 else " or ".join(map(repr, words))
+                    raise ValueError(f"the switch {name!r} cannot be {value!r}, only {allowed}")
+                self._chosen[name] = value
+            elif name not in known or not isinstance(value, bool):
+                every = ", ".join(sorted(known | self._declared.keys()))
+                raise ValueError(f"unknown switch or no boolean: {name!r}={value!r}; known: {every}")
+            else:
+                setattr(self, name, value)
 
-    def json(self) -> dict[str, bool]:
-        return asdict(self)
+    def json(self) -> dict[str, Any]:
+        return asdict(self) | self._chosen

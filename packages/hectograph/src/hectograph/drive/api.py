@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from hectograph.core import fieldmask, schema
 from hectograph.core.clock import stamp
-from hectograph.core.discovery import Method, api
-from hectograph.core.error import ApiError, not_built
+from hectograph.core.discovery import api
+from hectograph.core.error import DRIVE, ApiError, not_built
 from hectograph.core.http import Request, Response
+from hectograph.core.service import MethodCall, Service
 from hectograph.drive import comments as drive_comments
 from hectograph.drive import drives as drive_drives
 from hectograph.drive import permissions as drive_permissions
 from hectograph.drive import revisions as drive_revisions
+from hectograph.drive import upload as drive_upload
 from hectograph.drive.drive import APP_DATA
 from hectograph.drive.file import FOLDER, SPREADSHEET, File, file_json, user
 from hectograph.sheets.export import FORMATS, exported
-from hectograph.world import World
 
 #: Google's API, as its discovery document describes it.
 API = api("drive.v3")
@@ -27,27 +28,25 @@ _DEFAULT_FILE = fieldmask.parse("kind,id,name,mimeType,driveId,teamDriveId,resou
 
 
 #: Methods that need what is not here: labels, client-side encryption, downloads that take minutes.
-_NOT_BUILT = frozenset(
-    {
-        *("about", "changes", "channels", "comments", "drives", "files", "permissions", "replies", "revisions"),
-        "teamdrives",
-    }
-)
+_NOT_BUILT = frozenset({"files.download", "files.generateCseToken", "files.listLabels", "files.modifyLabels"})
 _BUILT = frozenset(
     {"about", "changes", "channels", "comments", "drives", "files", "permissions", "replies", "revisions", "teamdrives"}
 )
 
 
-class DriveApi:
-    def __init__(self, world: World, base: Callable[[], str]) -> None:
-        self.world = world
-        self.base = base
+class DriveApi(Service):
+    version = "drive.v3"
+    envelope = DRIVE
+    strict = False
 
-    def handle(self, method: Method, parts: dict[str, str], request: Request) -> Response:
+    def handle(self, call: MethodCall) -> Response:
+        method, parts, request = call.method, call.parts, call.request
         group = method.group
         if group not in _BUILT or method.name in _NOT_BUILT:
-            raise not_built(f"drive.{method.name}")
+            raise not_built(self.kind(method))
         with self.world.lock:
+            if call.media is not None:
+                return drive_upload.stored(self, call, call.media)
             if group == "files":
                 return self._files(method.name, parts, request)
             if group in {"drives", "teamdrives"}:
@@ -60,6 +59,9 @@ class DriveApi:
                     return drive_revisions.handle(self, method.name, file, key, request)
                 return drive_comments.handle(self, method.name, file, parts, request)
             return self._rest(method.name, request)
+
+    def check_upload(self, call: MethodCall) -> None:
+        drive_upload.check(self, call)
 
     def answer(self, value: Any, message: str, request: Request, default: fieldmask.Mask | None = None) -> Response:
         """An answer cut to the wanted fields, or to those that Drive gives unasked."""
@@ -136,7 +138,7 @@ class DriveApi:
     def file(self, file: File, request: Request) -> Response:
         return self.answer(self.json(file), "File", request, _DEFAULT_FILE)
 
-    def _files(self, name: str, parts: dict[str, str], request: Request) -> Response:
+    def _files(self, name: str, parts: Mapping[str, str], request: Request) -> Response:
         drive = self.world.drive
         match name:
             case "files.create":
@@ -318,6 +320,6 @@ def _bad_selection(path: str) -> ApiError:
     return ApiError.drive(400, "invalidParameter", f"Invalid field selection {path}", location="fields")
 
 
-def _inner(parts: dict[str, str]) -> str:
+def _inner(parts: Mapping[str, str]) -> str:
     """The id of what lies inside the file, or of what is no file."""
     return next((value for name, value in parts.items() if name != "fileId"), "")

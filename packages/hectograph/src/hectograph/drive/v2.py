@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hectograph.core import fieldmask
-from hectograph.core.discovery import Method
-from hectograph.core.error import ApiError, not_built
+from hectograph.core.error import DRIVE, ApiError, not_built
 from hectograph.core.http import Request, Response
+from hectograph.core.service import MethodCall, Service
 from hectograph.drive import permissions as drive_permissions
+from hectograph.drive import upload as drive_upload
 from hectograph.drive.file import File, file_json_v2, permission_id, user
 
 if TYPE_CHECKING:
@@ -20,15 +21,31 @@ _BUILT = frozenset({"about", "children", "files", "parents", "permissions", "pro
 _NOT_BUILT = frozenset({"files.generateCseToken", "files.listLabels", "files.modifyLabels", "files.watch"})
 
 
-def handle(api: DriveApi, method: Method, parts: dict[str, str], request: Request) -> Response:
-    group, _, verb = method.name.partition(".")
-    if group not in _BUILT or method.name in _NOT_BUILT:
-        raise not_built(f"drive.v2.{method.name}")
-    with api.world.lock:
-        return _handle(api, group, verb, parts, request)
+class DriveV2(Service):
+    version = "drive.v2"
+    prefix = "drive.v2"
+    envelope = DRIVE
+    strict = False
+
+    def handle(self, call: MethodCall) -> Response:
+        group, _, verb = call.name.partition(".")
+        if group not in _BUILT or call.name in _NOT_BUILT:
+            raise not_built(self.kind(call.method))
+        with self.world.lock:
+            if call.media is not None:
+                return drive_upload.stored(self._files, call, call.media, v2=True)
+            return _handle(self._files, group, verb, call.parts, call.request)
+
+    def check_upload(self, call: MethodCall) -> None:
+        drive_upload.check(self._files, call)
+
+    @property
+    def _files(self) -> DriveApi:
+        """Version 3, over whose files this one works."""
+        return cast("DriveApi", self.world.services["drive.v3"])
 
 
-def _handle(api: DriveApi, group: str, verb: str, parts: dict[str, str], request: Request) -> Response:
+def _handle(api: DriveApi, group: str, verb: str, parts: Mapping[str, str], request: Request) -> Response:
     if group == "about":
         return _about(api, request)
     if verb == "getIdForEmail":
@@ -96,7 +113,7 @@ def _time_word(match: re.Match[str]) -> str:
     return {"lastViewedByMe": "viewedByMe"}.get(match.group(1), match.group(1)) + "Time"
 
 
-def _files(api: DriveApi, verb: str, parts: dict[str, str], request: Request) -> Response:
+def _files(api: DriveApi, verb: str, parts: Mapping[str, str], request: Request) -> Response:
     drive = api.world.drive
     match verb:
         case "list":

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
-from hectograph.core import fieldmask, schema
+from hectograph.core import fieldmask
 from hectograph.core.discovery import Method, api
 from hectograph.core.error import ApiError, Invalid, invalid, not_found
 from hectograph.core.faults import Call
 from hectograph.core.fieldmask import Mask
-from hectograph.core.http import Request
+from hectograph.core.http import Request, Response
+from hectograph.core.quota import Limit
+from hectograph.core.service import MethodCall, Service
 from hectograph.drive.file import APPS, FOLDER, SHORTCUT, SPREADSHEET
 from hectograph.sheets import a1
 from hectograph.sheets.batch import Batch
@@ -23,34 +24,32 @@ from hectograph.sheets.requests.metadata import metadata_json
 from hectograph.sheets.requests.sheet import free_title, properties_json, twin_of
 from hectograph.sheets.spreadsheet import make_book, spreadsheet_json
 from hectograph.sheets.values import Values, truth
-from hectograph.world import World
 
 #: Google's API, as its discovery document describes it.
 API = api("sheets.v4")
 
-#: What every method takes although the document does not say so.
-_UNDECLARED = frozenset({"userIp", "$userProject"})
 
-_UNBOUND = (
-    "Invalid JSON payload received. Unknown name \"{name}\": Cannot bind query parameter. Field '{name}' could not be "
-    "found in request message."
-)
+class SheetsApi(Service):
+    version = "sheets.v4"
+    limits: ClassVar = {"read": Limit(per_user=60, per_project=300), "write": Limit(per_user=60, per_project=300)}
 
-
-class SheetsApi:
-    def __init__(self, world: World) -> None:
-        self.world = world
-
-    def handle(self, method: Method, parts: dict[str, str], request: Request, call: Call) -> Any:
-        file = self.world.drive.files.get(parts.get("spreadsheetId", ""))
+    def handle(self, call: MethodCall) -> Response:
+        """Answer a call. A read takes no lock: it is served from a published version of the book."""
+        file = self.world.drive.files.get(call.parts.get("spreadsheetId", ""))
         if file is not None and file.mime_type != SPREADSHEET:
             raise _other_kind(file.mime_type)
         if file is None:
-            self._check_foreign(parts.get("spreadsheetId", ""))
-        self._check_parameters(method, request)
-        mask = self._mask(method, request)
-        answer = self._run(method, parts, request, call, mask)
-        return fieldmask.chosen(answer, mask) if mask else answer
+            self._check_foreign(call.parts.get("spreadsheetId", ""))
+        self.check(call)
+        mask = self.wanted(call)
+        answer = self._run(call.method, call.parts, call.request, call.seen, mask)
+        return Response.of(fieldmask.chosen(answer, mask) if mask else answer)
+
+    def wanted(self, call: MethodCall) -> Mask:
+        text = call.request.one("fields")
+        if re.search(r"\s", text):
+            raise self.bad_field(text)
+        return super().wanted(call)
 
     def _check_foreign(self, book_id: str) -> None:
         """Refuse a book that is somebody else's: its id is one of Google's, and it was never here."""
@@ -58,40 +57,6 @@ class SheetsApi:
         minted = re.fullmatch(r"1[A-Za-z0-9_-]{43}", book_id) is not None
         if minted and world.switches.foreign_ids_exist and book_id not in world.drive.used:
             raise ApiError.sheets(403, "The caller does not have permission")
-
-    def _check_parameters(self, method: Method, request: Request) -> None:
-        known = {**API.common, **method.parameters}
-        if method.verb == "GET":
-            known.pop("uploadType", None)
-        wrong = [
-            ("", _UNBOUND.format(name=name))
-            for name in request.query
-            if not {name, schema.camel(name)} & (known.keys() | _UNDECLARED)
-        ]
-        for name in request.query:
-            if known.get(name) != "boolean" or name in API.common:
-                continue
-            for value in request.query[name]:
-                if value.lower() not in schema.WORDS:
-                    field = schema.snake(name)
-                    wrong.append((field, f"Invalid value at '{field}' (TYPE_BOOL), {json.dumps(value)}"))
-        if wrong:
-            raise ApiError.bad_request(wrong)
-
-    def _mask(self, method: Method, request: Request) -> Mask:
-        text = request.one("fields")
-        if not text:
-            return {}
-        try:
-            if re.search(r"\s", text):
-                raise fieldmask.BadMask(text)
-            mask = fieldmask.parse(text)
-        except fieldmask.BadMask as error:
-            raise _bad_field(text) from error
-        for path in fieldmask.paths(mask):
-            if not API.schema.has_path(method.answer, path):
-                raise _bad_field(".".join(path))
-        return mask
 
     def _read(self, book_id: str, call: Call) -> Book:
         """The version that a read is served from: the newest, unless a fault says otherwise."""
@@ -113,7 +78,7 @@ class SheetsApi:
                 if world.library.shelf(book_id).current is not before:
                     world.touched(book_id)
 
-    def _run(self, method: Method, parts: dict[str, str], request: Request, call: Call, mask: Mask) -> Any:
+    def _run(self, method: Method, parts: Mapping[str, str], request: Request, call: Call, mask: Mask) -> Any:
         world = self.world
         now = world.now
         book_id = parts.get("spreadsheetId", "")
@@ -328,16 +293,3 @@ def _other_kind(mime_type: str) -> ApiError:
     if mime_type.startswith(APPS) and mime_type not in {FOLDER, SHORTCUT}:
         return not_found()
     return ApiError.sheets(400, "Request contains an invalid argument.")
-
-
-def _bad_field(path: str) -> ApiError:
-    detail = {
-        "@type": "type.googleapis.com/google.rpc.BadRequest",
-        "fieldViolations": [
-            {
-                "field": path,
-                "description": f"Error expanding 'fields' parameter. Cannot find matching fields for path '{path}'.",
-            }
-        ],
-    }
-    return ApiError.sheets(400, "Request contains an invalid argument.", [detail])

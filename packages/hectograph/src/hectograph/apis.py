@@ -1,0 +1,78 @@
+"""The APIs that the emulator serves, the busiest first. To add one: ``core/service.py`` says how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hectograph.core.error import CALENDAR, GMAIL
+from hectograph.core.service import Play, Service
+from hectograph.drive.api import DriveApi
+from hectograph.drive.v2 import DriveV2
+from hectograph.sheets.api import SheetsApi
+from hectograph.world import World
+
+
+class _NotPlayed(Service):
+    """An API whose methods are known and not played yet: every one of them answers 501."""
+
+    def methods(self) -> dict[str, Play]:
+        return {}
+
+
+class Docs(_NotPlayed):
+    version = "docs.v1"
+
+
+class Gmail(_NotPlayed):
+    version = "gmail.v1"
+    envelope = GMAIL
+
+
+class Calendar(_NotPlayed):
+    version = "calendar.v3"
+    envelope = CALENDAR
+    strict = False
+
+
+class Chat(_NotPlayed):
+    version = "chat.v1"
+
+
+class Forms(_NotPlayed):
+    version = "forms.v1"
+
+
+class Slides(_NotPlayed):
+    version = "slides.v1"
+
+
+class Tasks(_NotPlayed):
+    version = "tasks.v1"
+    envelope = CALENDAR
+    strict = False
+
+
+class Pubsub(_NotPlayed):
+    version = "pubsub.v1"
+
+
+SERVICES: tuple[type[Service], ...] = (
+    SheetsApi,
+    DriveApi,
+    DriveV2,
+    Docs,
+    Gmail,
+    Calendar,
+    Chat,
+    Forms,
+    Slides,
+    Tasks,
+    Pubsub,
+)
+
+VERSIONS = tuple(service.version for service in SERVICES)
+
+
+def services(world: World, base: Callable[[], str]) -> tuple[Service, ...]:
+    """Return every API over a world."""
+    return tuple(service(world, base) for service in SERVICES)

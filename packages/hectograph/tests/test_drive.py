@@ -225,3 +225,10 @@ def test_a_service_account_without_storage_is_told_so(api: Api) -> None:
 
     assert refused.value.status == 403
     assert refused.value.body["error"]["errors"][0]["reason"] == "storageQuotaExceeded"
+
+
+def test_drive_says_what_can_be_imported_and_exported(api: Api) -> None:
+    about = api("GET", "/drive/v3/about", fields="importFormats,exportFormats")
+
+    assert SPREADSHEET in about["importFormats"]["text/csv"]
+    assert "application/pdf" in about["exportFormats"][SPREADSHEET]

@@ -30,7 +30,7 @@ class World:
         self.faults = Faults()
         self.quota = Quota()
         self.library = Library(self.now)
-        self.drive = Drive(self.library, self.now, account, self.switches)
+        self.drive = Drive(self.now, account, self.switches)
         self.latency_seconds = 0.0
         #: Names that were deleted and still count as taken, by book.
         self.ghosts: dict[str, set[str]] = {}

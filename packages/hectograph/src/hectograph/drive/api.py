@@ -18,8 +18,7 @@ from hectograph.drive import permissions as drive_permissions
 from hectograph.drive import revisions as drive_revisions
 from hectograph.drive import upload as drive_upload
 from hectograph.drive.drive import APP_DATA
-from hectograph.drive.file import FOLDER, SPREADSHEET, File, file_json, user
-from hectograph.sheets.export import FORMATS, exported
+from hectograph.drive.file import FOLDER, File, file_json, user
 
 #: Google's API, as its discovery document describes it.
 API = api("drive.v3")
@@ -205,10 +204,10 @@ class DriveApi(Service):
         if not file.native or file.mime_type == FOLDER:
             raise ApiError.drive(403, "fileNotExportable", "Export only supports Docs Editors files.")
         kind = request.one("mimeType")
-        if file.mime_type != SPREADSHEET or kind.lower() not in FORMATS:
+        editor = self.world.drive.editors.get(file.mime_type)
+        if editor is None or kind.lower() not in editor.exports:
             raise ApiError.drive(400, "badRequest", "The requested conversion is not supported.", location="convertTo")
-        book = self.world.library.shelf(file.file_id).current
-        return Response(200, exported(book, kind.lower(), self.world.now), {"Content-Type": kind})
+        return Response(200, editor.export(file, kind.lower()), {"Content-Type": kind})
 
     def download(self, file: File, request: Request) -> Response:
         if file.native or file.content is None:
@@ -258,8 +257,11 @@ class DriveApi(Service):
                     "appInstalled": False,
                     "canCreateDrives": False,
                     "canCreateTeamDrives": False,
-                    "importFormats": {"text/csv": [SPREADSHEET]},
-                    "exportFormats": {SPREADSHEET: sorted(FORMATS)},
+                    "importFormats": {
+                        kind: [mime_type for mime_type, editor in drive.editors.items() if kind in editor.imports]
+                        for kind in sorted({kind for editor in drive.editors.values() for kind in editor.imports})
+                    },
+                    "exportFormats": {mime_type: sorted(editor.exports) for mime_type, editor in drive.editors.items()},
                 }
                 return self.answer(about, "About", request)
 

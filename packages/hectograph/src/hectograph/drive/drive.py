@@ -11,18 +11,15 @@ from hectograph.core.clock import stamp
 from hectograph.core.error import ApiError, file_not_found
 from hectograph.core.switch import Switches
 from hectograph.drive import query
+from hectograph.drive.editor import Editor
 from hectograph.drive.file import (
     APPS,
     FOLDER,
     SHORTCUT,
-    SPREADSHEET,
     File,
     Revision,
     permission_id,
 )
-from hectograph.sheets.book import Book
-from hectograph.sheets.export import imported
-from hectograph.sheets.library import Library
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -40,8 +37,7 @@ _ID_USABLE = {FOLDER, APPS + "drive-sdk"}
 
 
 class Drive:
-    def __init__(self, library: Library, now: Callable[[], datetime], account: str, switches: Switches) -> None:
-        self.library = library
+    def __init__(self, now: Callable[[], datetime], account: str, switches: Switches) -> None:
         self.now = now
         self.account = account
         self.switches = switches
@@ -52,6 +48,8 @@ class Drive:
         #: (number, file id) of every change, in order.
         self.changes: list[tuple[int, str, datetime]] = []
         self.name_lag_seconds = 0.0
+        #: Who keeps what is in a Docs Editors file, by the file's type.
+        self.editors: dict[str, Editor] = {}
         #: Shared drives by id.
         self.drives: dict[str, dict[str, Any]] = {}
 
@@ -117,7 +115,14 @@ class Drive:
             )
         return str(file_id)
 
-    def create(self, given: Mapping[str, Any], content: bytes | None = None, content_type: str = "") -> File:
+    def create(
+        self,
+        given: Mapping[str, Any],
+        content: bytes | None = None,
+        content_type: str = "",
+        source: File | None = None,
+    ) -> File:
+        """Make a file: an empty one, one from an upload, or one with what is in ``source``, of the same type."""
         mime_type = given.get("mimeType") or content_type or "application/octet-stream"
         file_id = self._given_id(given, mime_type)
         parents = [self.get(p).file_id for p in given.get("parents") or ["root"]]
@@ -145,19 +150,18 @@ class Drive:
         for key, target in (("createdTime", "created"), ("modifiedTime", "modified")):
             if given.get(key):
                 setattr(file, target, datetime.fromisoformat(str(given[key])))
-        if mime_type == SPREADSHEET:
-            book = Book.fresh(file_id, file.name)
-            if content is not None:
-                imported(book, content, self.now())
-            self.library.add(book)
+        if source is not None:
+            self.editors[mime_type].copy(source, file)
+        elif mime_type in self.editors:
+            self.editors[mime_type].make(file, content, content_type)
         elif not file.native:
             file.content = b"" if content is None else content
             self._revise(file)
         return self._keep(file)
 
-    def adopt(self, book: Book) -> File:
-        """Make the file of a book that Sheets created."""
-        return self._keep(self._file(book.book_id, book.properties["title"], SPREADSHEET, [self.root]))
+    def adopt(self, file_id: str, name: str, mime_type: str) -> File:
+        """Make the file of what an editor created."""
+        return self._keep(self._file(file_id, name, mime_type, [self.root]))
 
     def _file(self, file_id: str, name: str, mime_type: str, parents: list[str]) -> File:
         now = self.now()
@@ -186,8 +190,8 @@ class Drive:
         file.revisions.append(Revision(number, self.now(), file.content or b"", file.mime_type))
 
     def write(self, file: File, content: bytes, content_type: str) -> None:
-        if file.mime_type == SPREADSHEET:
-            self.library.change(file.file_id, lambda book: imported(book, content, self.now()))
+        if file.mime_type in self.editors:
+            self.editors[file.mime_type].write(file, content, content_type)
         elif file.native:
             raise ApiError.drive(400, "badRequest", "Bad Request")
         else:
@@ -218,8 +222,8 @@ class Drive:
         if given.get("name") is not None and given["name"] != file.name:
             file.name = str(given["name"])
             file.named = self.now()
-            if file.mime_type == SPREADSHEET:
-                self.library.change(file.file_id, lambda book: book.properties.update(title=file.name))
+            if file.mime_type in self.editors:
+                self.editors[file.mime_type].rename(file)
         if given.get("mimeType") and not file.native:
             file.mime_type = str(given["mimeType"])
         if "trashed" in given:
@@ -250,13 +254,9 @@ class Drive:
         }
         wanted = merged.get("mimeType") or file.mime_type
         merged["mimeType"] = wanted
-        if file.mime_type == SPREADSHEET:
-            made = self.create(merged)
-            twin = self.library.shelf(file.file_id).current.fork(made.file_id)
-            twin.properties = {**twin.properties, "title": made.name}
-            self.library.add(twin)
-            return made
-        return self.create(merged, file.content)
+        if file.mime_type in self.editors and wanted == file.mime_type:
+            return self.create(merged, source=file)
+        return self.create(merged, file.content, file.mime_type)
 
     def delete(self, file: File) -> None:
         if file.file_id == self.root:
@@ -266,7 +266,8 @@ class Drive:
         for child in [f for f in self.files.values() if file.file_id in f.parents]:
             self.delete(child)
         self.files.pop(file.file_id, None)
-        self.library.remove(file.file_id)
+        if file.mime_type in self.editors:
+            self.editors[file.mime_type].drop(file)
         self.changes.append((len(self.changes) + 1, file.file_id, self.now()))
 
     def _buried(self) -> set[str]:

@@ -12,7 +12,61 @@ from hectograph.core.clock import stamp
 FOLDER = "application/vnd.google-apps.folder"
 SPREADSHEET = "application/vnd.google-apps.spreadsheet"
 SHORTCUT = "application/vnd.google-apps.shortcut"
+DOCUMENT = "application/vnd.google-apps.document"
+PRESENTATION = "application/vnd.google-apps.presentation"
+FORM = "application/vnd.google-apps.form"
 APPS = "application/vnd.google-apps."
+
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+
+#: Where people open a file, by its type.
+_LINKS = {
+    DOCUMENT: "https://docs.google.com/document/d/{}/edit?usp=drivesdk",
+    SPREADSHEET: "https://docs.google.com/spreadsheets/d/{}/edit?usp=drivesdk",
+    PRESENTATION: "https://docs.google.com/presentation/d/{}/edit?usp=drivesdk",
+    FORM: "https://docs.google.com/forms/d/{}/edit?usp=drivesdk",
+    FOLDER: "https://drive.google.com/drive/folders/{}",
+}
+
+#: Where a file is exported, and into what, by its type.
+_EXPORTS: dict[str, tuple[str, dict[str, str]]] = {
+    SPREADSHEET: (
+        "https://docs.google.com/spreadsheets/export?id={}&exportFormat={}",
+        {
+            "application/x-vnd.oasis.opendocument.spreadsheet": "ods",
+            "text/tab-separated-values": "tsv",
+            "application/pdf": "pdf",
+            _OFFICE + "spreadsheetml.sheet": "xlsx",
+            "text/csv": "csv",
+            "application/zip": "zip",
+            "application/vnd.oasis.opendocument.spreadsheet": "ods",
+        },
+    ),
+    DOCUMENT: (
+        "https://docs.google.com/feeds/download/documents/export/Export?id={}&exportFormat={}",
+        {
+            "application/rtf": "rtf",
+            "application/vnd.oasis.opendocument.text": "odt",
+            "text/html": "html",
+            "application/pdf": "pdf",
+            "text/x-markdown": "md",
+            "text/markdown": "md",
+            "application/epub+zip": "epub",
+            "application/zip": "zip",
+            _OFFICE + "wordprocessingml.document": "docx",
+            "text/plain": "txt",
+        },
+    ),
+    PRESENTATION: (
+        "https://docs.google.com/feeds/download/presentations/Export?id={}&exportFormat={}",
+        {
+            "application/vnd.oasis.opendocument.presentation": "odp",
+            "application/pdf": "pdf",
+            _OFFICE + "presentationml.presentation": "pptx",
+            "text/plain": "txt",
+        },
+    ),
+}
 
 
 @dataclass
@@ -112,11 +166,7 @@ def permission_id(email: str) -> str:
 
 
 def link(file: File) -> str:
-    if file.mime_type == SPREADSHEET:
-        return f"https://docs.google.com/spreadsheets/d/{file.file_id}/edit?usp=drivesdk"
-    if file.mime_type == FOLDER:
-        return f"https://drive.google.com/drive/folders/{file.file_id}"
-    return f"https://drive.google.com/file/d/{file.file_id}/view?usp=drivesdk"
+    return _LINKS.get(file.mime_type, "https://drive.google.com/file/d/{}/view?usp=drivesdk").format(file.file_id)
 
 
 _CAPABILITIES = (
@@ -223,19 +273,9 @@ def file_json(file: File) -> dict[str, Any]:
             "fileExtension": suffix,
             "fullFileExtension": suffix,
         }
-    if file.mime_type == SPREADSHEET:
-        out["exportLinks"] = {
-            kind: f"https://docs.google.com/spreadsheets/export?id={file.file_id}&exportFormat={short}"
-            for kind, short in (
-                ("application/x-vnd.oasis.opendocument.spreadsheet", "ods"),
-                ("text/tab-separated-values", "tsv"),
-                ("application/pdf", "pdf"),
-                ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
-                ("text/csv", "csv"),
-                ("application/zip", "zip"),
-                ("application/vnd.oasis.opendocument.spreadsheet", "ods"),
-            )
-        }
+    if file.mime_type in _EXPORTS:
+        place, kinds = _EXPORTS[file.mime_type]
+        out["exportLinks"] = {kind: place.format(file.file_id, short) for kind, short in kinds.items()}
     return out | file.more
 
 

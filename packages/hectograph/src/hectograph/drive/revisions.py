@@ -8,7 +8,7 @@ from hectograph.core import fieldmask
 from hectograph.core.clock import stamp
 from hectograph.core.error import ApiError
 from hectograph.core.http import Request, Response
-from hectograph.drive.file import FOLDER, SPREADSHEET, File, user
+from hectograph.drive.file import FOLDER, File, user
 
 if TYPE_CHECKING:
     from hectograph.drive.api import DriveApi
@@ -31,8 +31,8 @@ def listed(api: DriveApi, file: File) -> dict[str, dict[str, Any]]:
             "size": str(len(held.content)),
         }
     if file.native:
-        shelf = api.world.library.shelves.get(file.file_id) if file.mime_type == SPREADSHEET else None
-        number = str(shelf.current.version + 1) if shelf is not None else "1"
+        editor = api.world.drive.editors.get(file.mime_type)
+        number = editor.revision(file) if editor is not None else "1"
         out[number] = {
             "kind": "drive#revision",
             "id": number,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hectograph.core import fieldmask
 from hectograph.core.discovery import Method, api
@@ -19,11 +19,15 @@ from hectograph.drive.file import APPS, FOLDER, SHORTCUT, SPREADSHEET
 from hectograph.sheets import a1
 from hectograph.sheets.batch import Batch
 from hectograph.sheets.book import Book
+from hectograph.sheets.editor import SheetsEditor
 from hectograph.sheets.filters import matches, metadata
 from hectograph.sheets.requests.metadata import metadata_json
 from hectograph.sheets.requests.sheet import free_title, properties_json, twin_of
 from hectograph.sheets.spreadsheet import make_book, spreadsheet_json
 from hectograph.sheets.values import Values, truth
+
+if TYPE_CHECKING:
+    from hectograph.world import World
 
 #: Google's API, as its discovery document describes it.
 API = api("sheets.v4")
@@ -32,6 +36,10 @@ API = api("sheets.v4")
 class SheetsApi(Service):
     version = "sheets.v4"
     limits: ClassVar = {"read": Limit(per_user=60, per_project=300), "write": Limit(per_user=60, per_project=300)}
+
+    def __init__(self, world: World, base: Callable[[], str]) -> None:
+        super().__init__(world, base)
+        world.drive.editors[SPREADSHEET] = SheetsEditor(world.library, world.now)
 
     def handle(self, call: MethodCall) -> Response:
         """Answer a call. A read takes no lock: it is served from a published version of the book."""
@@ -160,7 +168,7 @@ class SheetsApi(Service):
             except Invalid as error:
                 raise invalid(str(error)) from error
             world.library.add(book)
-            world.drive.adopt(book)
+            world.drive.adopt(book_id, book.properties["title"], SPREADSHEET)
             world.dirty()
             return spreadsheet_json(book, world.now, world.account)
 

@@ -96,6 +96,47 @@ async def exits_in_an_effect(run: Run[Data]) -> None:
     await run.once(leaving)
 
 
+async def interrupts(run: Run[Data]) -> None:
+    raise KeyboardInterrupt
+
+
+def interrupts_in_a_thread(run: SyncRun[Data]) -> None:
+    raise KeyboardInterrupt
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt("ctrl")
+
+
+async def interrupts_in_a_call(run: Run[Data]) -> None:
+    await run.all(run.call(interrupt))
+
+
+async def closes(run: Run[Data]) -> None:
+    raise GeneratorExit
+
+
+def closes_in_a_thread(run: SyncRun[Data]) -> None:
+    raise GeneratorExit
+
+
+def close() -> None:
+    raise GeneratorExit
+
+
+async def closes_in_a_call(run: Run[Data]) -> None:
+    await run.call(close)
+
+
+@effect(repeat=True)
+async def closing(act: Act) -> None:
+    raise GeneratorExit
+
+
+async def closes_in_an_effect(run: Run[Data]) -> None:
+    await run.once(closing)
+
+
 async def panics(run: Run[Data]) -> None:
     raise Panic("unwrap")
 
@@ -133,6 +174,13 @@ STEPS: dict[Callable[..., Any], str] = {
     exits_in_a_thread: "SystemExit: 3 (in exits_in_a_thread",
     exits_in_a_call: "sys.exit(4) was called (in leave",
     exits_in_an_effect: "sys.exit(5) was called (in leaving",
+    interrupts: "KeyboardInterrupt (in interrupts",
+    interrupts_in_a_thread: "KeyboardInterrupt (in interrupts_in_a_thread",
+    interrupts_in_a_call: "KeyboardInterrupt: ctrl was raised (in interrupt,",
+    closes: "GeneratorExit (in closes",
+    closes_in_a_thread: "GeneratorExit was raised (in closes_in_a_thread",
+    closes_in_a_call: "GeneratorExit was raised (in close,",
+    closes_in_an_effect: "GeneratorExit was raised (in closing",
     panics: "Panic: unwrap (in panics",
     says_nothing: "Mute: (it cannot say what: its __str__ raised IndexError) (in says_nothing",
     asks_oddly: "Insistent",

@@ -14,7 +14,7 @@ from quire.machine.effect import path_of
 from quire.machine.workflow import hints_of
 from quire.model.codec import Codec, codec
 from quire.model.receipt import Kind, Receipt
-from quire.runtime.hold import Hold, contained
+from quire.runtime.hold import Hold, contained, contained_in_thread
 
 
 def name_of(fn: Callable[..., Any]) -> str:
@@ -68,7 +68,8 @@ async def call(hold: Hold, fn: Callable[..., Any], key: str, name: str, args: An
             value = await contained(fn(*args, **kwargs))
         else:
             loop = asyncio.get_running_loop()
-            value = await contained(loop.run_in_executor(hold.host.threads, partial(fn, *args, **kwargs)))
+            work = partial(contained_in_thread, fn, *args, **kwargs)
+            value = await contained(loop.run_in_executor(hold.host.threads, work))
             if inspect.isawaitable(value):
                 value = await contained(value)
         text, copy = type_.taken(value, f"what {name!r} returned")

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cached_property
@@ -30,6 +32,7 @@ from quire.model.receipt import Kind, Receipt, Stage, key_of
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Fanin
 from quire.model.wait import Wait, load_waits
+from quire.runtime import forks
 from quire.runtime.committer import Told
 from quire.runtime.frames import users_frames
 from quire.runtime.host import Host
@@ -84,15 +87,51 @@ class IntentTaken(QuireError):
 
 
 class Exited(Exception):
-    """The step's code called ``sys.exit``."""
+    """The step's code called ``sys.exit``, or raised what Python itself raises to end a process or a coroutine."""
 
 
 async def contained(work: Awaitable[T]) -> T:
     """The same, but ``sys.exit`` is an error like any other: in a task of its own it would end the whole process."""
+    task = asyncio.current_task()
     try:
         return await work
     except SystemExit as error:
         raise Exited(f"sys.exit({error.code!r}) was called").with_traceback(error.__traceback__) from error
+    except (KeyboardInterrupt, GeneratorExit) as error:
+        if from_outside(error, task):
+            raise
+        raise Exited(f"{in_words(error)} was raised").with_traceback(error.__traceback__) from error
+
+
+def contained_in_thread(fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """The same for what runs in a thread: a GeneratorExit would close the coroutine that waits for the thread."""
+    try:
+        return fn(*args, **kwargs)
+    except GeneratorExit as error:
+        raise Exited(f"{in_words(error)} was raised").with_traceback(error.__traceback__) from error
+
+
+def from_outside(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
+    """Whether Ctrl-C raised this, or Python did as it closed the coroutine; and not the code of a step.
+
+    ``task``: the task in which the step runs. A coroutine that is closed is not resumed by its task.
+    """
+    if isinstance(error, GeneratorExit):
+        return task is None or _current_task() is not task
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    by_runner = last is not None and last.tb_frame.f_code.co_name == "_on_sigint"  # a second Ctrl-C under asyncio.run
+    return by_runner or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs any more
+        return None
 
 
 class Hold:
@@ -544,6 +583,7 @@ class Hold:
         """Run the step's function. As soon as it is over, nobody cancels its task any more: others run in it, too."""
         failure: BaseException | None = None
         value: Any = None
+        task, copies = self._task, forks.generation()
         try:
             if self.step.is_async:
                 assert self.step.fn is not None
@@ -554,7 +594,7 @@ class Hold:
             asked = self._suspending is not None or self.stop is not None or self.lost
             if not asked and self.host.ending():
                 raise
-            task, self._task = self._task, None
+            self._task = None
             while task is not None and task.cancelling():
                 task.uncancel()
             if asked:
@@ -566,12 +606,13 @@ class Hold:
         except LeaseLost:
             self.lost = True
             return None
-        except (KeyboardInterrupt, GeneratorExit):  # the process ends
-            raise
-        except BaseException as error:  # noqa: BLE001 - a step may raise anything, also sys.exit or a panic of a library
+        except BaseException as error:
+            if isinstance(error, (KeyboardInterrupt, GeneratorExit)) and from_outside(error, task):  # the process ends
+                raise
             failure = error
         finally:
             self._task = None
+            forks.end_if_copied(copies)
         if self.stop is not None or self._suspending is not None:
             self.host.swallowed(self.record)
         if self._flights:
@@ -591,7 +632,9 @@ class Hold:
         loop = asyncio.get_running_loop()
         # In a context of its own: what the step leaves there does not reach the thread's next one.
         run_step = copy_context().run
-        return await loop.run_in_executor(self.host.threads, run_step, self.step.fn, SyncRun(self.run, loop))
+        return await loop.run_in_executor(
+            self.host.threads, run_step, contained_in_thread, self.step.fn, SyncRun(self.run, loop)
+        )
 
     async def _landed(self) -> None:
         """What is under way (an act, its receipt) ends before the record is settled."""

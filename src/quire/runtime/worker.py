@@ -29,7 +29,7 @@ from quire.model.codec import PLAIN, dump, parse
 from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
-from quire.runtime import process, schedule, undo
+from quire.runtime import forks, process, schedule, undo
 from quire.runtime.committer import Committer
 from quire.runtime.hold import Hold, contained, described
 from quire.runtime.lanes import Lanes, Stay
@@ -76,7 +76,7 @@ class Worker:
         self.lease = max(self.lease, 1.6 * longest_timeout()) if lease is None else self.lease
         self.committer = Committer(ledger, clock)
         self.submit, self.put = self.committer.submit, self.committer.put
-        self.threads = ThreadPoolExecutor(min(32, max(4, concurrency)), "quire-step")
+        self.threads = ThreadPoolExecutor(min(32, max(4, concurrency)), forks.STEP_THREAD)
         self.budget_end: float | None = None
         self._budget = 0.0
         self.holds: dict[str, Hold] = {}
@@ -246,6 +246,7 @@ class Worker:
         """
         self._running = asyncio.current_task()
         self._ended.clear()
+        forks.heed()
         try:
             await self._run(budget, until_idle)
         finally:
@@ -318,7 +319,7 @@ class Worker:
         await self._at_rest()
         self._leaving = False
         self.threads.shutdown(wait=False, cancel_futures=True)
-        self.threads = ThreadPoolExecutor(min(32, max(4, self.concurrency)), "quire-step")
+        self.threads = ThreadPoolExecutor(min(32, max(4, self.concurrency)), forks.STEP_THREAD)
 
     async def _at_rest(self) -> None:
         """Until no step runs and nothing is on its way to the ledger."""

@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from quire.surfaces.client import Client
 from quire.surfaces.server import serve
 from quire.surfaces.server import stream as streaming
+from quire.surfaces.server.doors import Limits
 from quire.surfaces.server.history import History
+from quire.surfaces.server.refusal import Refusal
 from quire.surfaces.server.stream import Feed
 from tests.surfaces.server.conftest import opened
 
 
 @asynccontextmanager
-async def served(client: Client) -> AsyncIterator[httpx2.AsyncClient]:
+async def served(client: Client, **options: Any) -> AsyncIterator[httpx2.AsyncClient]:
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    serving = asyncio.ensure_future(serve(client, port=0, started=started))
+    serving = asyncio.ensure_future(serve(client, port=0, started=started, **options))
     try:
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{await started}", timeout=20) as http:
             yield http
@@ -94,17 +97,17 @@ async def test_many_changes_of_one_record_are_told_once(tmp_path: Path) -> None:
     async with opened(f"sqlite:///{tmp_path}/ledger.db") as client:
         feed = Feed(client)
         await client.start("order", {}, id="o1")
-        messages = await feed.listen(None)
-        await anext(messages)
-        await anext(messages)
-        for priority in range(20):
-            await client.prioritise("o1", priority)
         kinds = []
-        async with asyncio.timeout(20):
-            async for text in messages:
-                kinds.append(text)
-                if b"event: changes" in text and b'"o1","order","PENDING","wait",0,19' in text:
-                    break
+        async with feed.listening(None) as messages:
+            await anext(messages)
+            await anext(messages)
+            for priority in range(20):
+                await client.prioritise("o1", priority)
+            async with asyncio.timeout(20):
+                async for text in messages:
+                    kinds.append(text)
+                    if b"event: changes" in text and b'"o1","order","PENDING","wait",0,19' in text:
+                        break
         await feed.close()
 
         assert sum(text.count(b'"o1"') for text in kinds) <= 3
@@ -114,12 +117,12 @@ async def test_a_slow_listener_is_reset_and_holds_up_nobody(monkeypatch: Any) ->
     monkeypatch.setattr(streaming, "BEHIND", 3)
     async with opened() as client:
         feed = Feed(client)
-        messages = await feed.listen(None)
-        for _ in range(2):
-            await anext(messages)
-        for number in range(10):
-            feed._tell(b"event: changes\ndata: %d\n\n" % number)
-        told = [await anext(messages) for _ in range(3)]
+        async with feed.listening(None) as messages:
+            for _ in range(2):
+                await anext(messages)
+            for number in range(10):
+                feed._tell(b"event: changes\ndata: %d\n\n" % number)
+            told = [await anext(messages) for _ in range(3)]
         await feed.close()
 
         assert any(b"event: reset" in text for text in told)
@@ -136,35 +139,44 @@ async def test_the_server_ends_although_somebody_listens() -> None:
         await answer.aclose()
 
 
-async def test_too_many_listeners_are_refused() -> None:
+async def test_of_a_burst_of_listeners_no_more_are_let_in_than_may_listen() -> None:
+    async with opened() as client, served(client, limits=Limits(streams=3)) as http, AsyncExitStack() as stack:
+        asked = [http.send(http.build_request("GET", "/api/stream"), stream=True) for _ in range(30)]
+        answers = await asyncio.gather(*asked)
+        for answer in answers:
+            stack.push_async_callback(answer.aclose)
+        refused = [answer for answer in answers if answer.status_code != 200]
+        for answer in refused:
+            await answer.aread()
+
+        assert sorted(answer.status_code for answer in answers) == [200] * 3 + [503] * 27
+        assert all("streams are open" in answer.json()["message"] for answer in refused)
+
+
+async def test_a_listener_that_goes_leaves_its_place_also_if_it_never_read() -> None:
     async with opened() as client:
         feed = Feed(client, most=1)
-        first = await feed.listen(None)
-        await anext(first)
-        try:
-            await feed.listen(None)
-        except Exception as error:  # noqa: BLE001 - what it is, is looked at below
-            refused: Exception | None = error
-        else:
-            refused = None
+        for _ in range(3):
+            async with feed.listening(None):
+                with pytest.raises(Refusal, match="1 streams are open"):
+                    async with feed.listening(None):
+                        raise AssertionError("a second one was let in")
         await feed.close()
-
-        assert refused is not None and "streams are open" in str(refused)
 
 
 async def test_a_listener_hears_although_the_one_before_went_while_it_came() -> None:
     async with opened() as client:
         feed = Feed(client)
-        old = await feed.listen(None)
-        await anext(old)
-        new = await feed.listen(None)
-        await old.aclose()  # type: ignore[attr-defined]
-        for _ in range(4):
-            await anext(new)
-        await client.start("order", {}, id="x")
-
-        async with asyncio.timeout(5):
-            assert b"changes" in await anext(new)
+        async with AsyncExitStack() as stack:
+            old = await stack.enter_async_context(feed.listening(None))
+            await anext(old)
+            async with feed.listening(None) as new:
+                await stack.aclose()
+                for _ in range(4):
+                    await anext(new)
+                await client.start("order", {}, id="x")
+                async with asyncio.timeout(20):
+                    assert b"changes" in await anext(new)
         await feed.close()
 
 
@@ -180,12 +192,14 @@ def test_the_history_keeps_an_hour_in_even_steps() -> None:
 
 
 async def test_listeners_that_come_at_once_share_one_look() -> None:
-    async with opened() as client:
+    async with opened() as client, AsyncExitStack() as stack:
         feed = Feed(client)
         before = asyncio.all_tasks()
-        listeners = await asyncio.gather(*[feed.listen(None) for _ in range(5)])
+        listeners = [stack.enter_async_context(feed.listening(None)) for _ in range(5)]
+        tasks = [asyncio.ensure_future(entering) for entering in listeners]
+        opened_ = await asyncio.gather(*tasks)
         looks = asyncio.all_tasks() - before
-        for messages in listeners:
+        for messages in opened_:
             await anext(messages)
         await feed.close()
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from quire.clock import iso
 from quire.machine import drawing
@@ -163,6 +164,19 @@ async def stream(at: Viewer, last_event_id: Annotated[str | None, Header(max_len
     if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():
         last = int(last_event_id)
     feed: Feed = at.request.app.state.feed
-    messages = await feed.listen(last)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
+    return _Stream(feed, last)
+
+
+class _Stream(Response):
+    """The answer to one listener, who is counted as such for exactly as long as the answer lasts."""
+
+    def __init__(self, feed: Feed, last: int | None) -> None:
+        super().__init__()
+        self._feed = feed
+        self._last = last
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        async with self._feed.listening(self._last) as messages:
+            answer = StreamingResponse(messages, media_type="text/event-stream", headers=headers)
+            await answer(scope, receive, send)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from pydantic_core import to_json
@@ -161,12 +161,24 @@ class Feed:
                 await self._looking
             self._looking = None
 
-    async def listen(self, last: int | None) -> AsyncIterator[bytes]:
-        """Messages for one listener, from the line after ``last``; refused if too many listen."""
+    @asynccontextmanager
+    async def listening(self, last: int | None) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Messages for one listener, from the line after ``last``; refused if too many listen.
+
+        The listener is counted before the first await: of many that come at the same moment, no more are let in.
+        """
         if len(self._listeners) >= self.most:
             raise Refusal(503, "TooMany", f"{self.most} streams are open; close some", {"Retry-After": "5"})
-        await self._begin()
-        return self._messages(last)
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(BEHIND)
+        self._listeners.add(queue)
+        try:
+            await self._begin()
+            yield self._messages(queue, last)
+        finally:
+            self._listeners.discard(queue)
+            if not self._listeners and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
 
     async def _begin(self) -> None:
         """Look at the ledger from now on, unless that is done already."""
@@ -175,36 +187,27 @@ class Feed:
                 self.seq = await self._end(self.seq)
                 self._looking = asyncio.ensure_future(self._look_for_ever())
 
-    async def _messages(self, last: int | None) -> AsyncIterator[bytes]:
-        queue: asyncio.Queue[bytes | None] = asyncio.Queue(BEHIND)
-        self._listeners.add(queue)
-        try:
-            await self._begin()  # the last of those before may have gone since this one was let in
-            yield b"retry: 2000\n\n"
-            yield await self._hello(last)
-            yield message("standing", controls_json(await self.client.standing()))
-            counts = await counts_json(self.client)
-            self.history.add(await self.client.ledger.now(), counts)
-            yield message("counts", counts)
-            until = self.client.clock.boottime() + STREAM_SECONDS
-            while not self._closed and self.client.clock.boottime() < until:
-                try:
-                    async with asyncio.timeout(BEAT_SECONDS):
-                        text = await queue.get()
-                except TimeoutError:
-                    yield b": beat\n\n"
-                    continue
-                if text is None:
-                    if self._closed:
-                        return
-                    yield message("reset", {}, self.seq)
-                    continue
-                yield text
-        finally:
-            self._listeners.discard(queue)
-            if not self._listeners and self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
+    async def _messages(self, queue: asyncio.Queue[bytes | None], last: int | None) -> AsyncIterator[bytes]:
+        yield b"retry: 2000\n\n"
+        yield await self._hello(last)
+        yield message("standing", controls_json(await self.client.standing()))
+        counts = await counts_json(self.client)
+        self.history.add(await self.client.ledger.now(), counts)
+        yield message("counts", counts)
+        until = self.client.clock.boottime() + STREAM_SECONDS
+        while not self._closed and self.client.clock.boottime() < until:
+            try:
+                async with asyncio.timeout(BEAT_SECONDS):
+                    text = await queue.get()
+            except TimeoutError:
+                yield b": beat\n\n"
+                continue
+            if text is None:
+                if self._closed:
+                    return
+                yield message("reset", {}, self.seq)
+                continue
+            yield text
 
     async def _hello(self, last: int | None) -> bytes:
         """The first message: what a listener that comes again has missed."""
@@ -230,13 +233,8 @@ class Feed:
             known = events[-1].seq
 
     async def _look_for_ever(self) -> None:
-        idle = 0
         while True:
             await self.client.clock.sleep(LOOK_SECONDS)
-            idle = 0 if self._listeners else idle + 1
-            if idle > 50:  # whoever asked for the stream never came for it
-                self._looking = None
-                return
             try:
                 await self._look()
             except LedgerError as error:

@@ -77,6 +77,19 @@ async def test_a_listener_hears_of_changes_counts_and_halts() -> None:
         assert standing[1][0]["reason"] == "smoke"
 
 
+async def test_a_halt_right_after_a_listener_came_is_told_to_it() -> None:
+    async with opened() as client:
+        feed = Feed(client)
+        async with feed.listening(None) as messages:
+            for _ in range(4):
+                await anext(messages)
+            await client.halt(reason="smoke")
+            async with asyncio.timeout(20):
+                while b"smoke" not in await anext(messages):
+                    pass
+        await feed.close()
+
+
 async def test_a_listener_that_comes_again_misses_nothing() -> None:
     async with opened() as client, served(client) as http:
         await client.start("order", {}, id="o1")

@@ -50,6 +50,9 @@ class _Cork(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._inner.get_extra_info(name, default)
 
+    def get_write_buffer_size(self) -> int:
+        return len(self._head) + self._inner.get_write_buffer_size()
+
     def pause_reading(self) -> None:
         self._inner.pause_reading()
 
@@ -60,32 +63,8 @@ class _Cork(asyncio.Transport):
         self._inner.set_protocol(protocol)
 
 
-#: A request's headers may be so long, and one read more.
-HEAD_BYTES = 64 * 1024
-_TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-
-
 class Corked(HttpToolsProtocol):
-    """uvicorn's protocol over such a transport. Headers without an end fill no memory."""
-
-    _head_bytes = 0
-    _heading = True
+    """uvicorn's protocol over such a transport."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Cork(transport))
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._heading:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
-                self.transport.write(_TOO_LONG)
-                self.transport.close()
-
-    def on_message_begin(self) -> None:
-        self._heading, self._head_bytes = True, 0
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._heading = False
-        super().on_headers_complete()

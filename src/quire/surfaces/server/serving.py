@@ -23,7 +23,7 @@ from quire.runtime import process
 from quire.surfaces.client import Client
 from quire.surfaces.config import Config
 from quire.surfaces.server import api, chat, measuring, oidc, tokens, ways_in
-from quire.surfaces.server.corked import Corked
+from quire.surfaces.server.connections import BACKLOG, Connection
 from quire.surfaces.server.crowd import crowd
 from quire.surfaces.server.doors import Doors, Limits, Setup, is_loopback
 from quire.surfaces.server.hooks import Nonces
@@ -253,7 +253,8 @@ async def serve(
     listening = _bound(host, port)
     settings = uvicorn.Config(
         made,
-        http=Corked,
+        http=Connection,
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         lifespan="on",

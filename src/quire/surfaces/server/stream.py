@@ -125,7 +125,7 @@ class Feed:
         self._looking: asyncio.Task[None] | None = None
         #: Two that come at the same moment begin one look.
         self._beginning = asyncio.Lock()
-        self._standing: list[dict[str, Any]] | None = None
+        self._standing: list[dict[str, Any]] = []
         self._counted_at = 0.0
         self._uncounted = False
         self._closed = False
@@ -185,6 +185,7 @@ class Feed:
         async with self._beginning:
             if self._looking is None and not self._closed:
                 self.seq = await self._end(self.seq)
+                self._standing = controls_json(await self.client.standing())
                 self._looking = asyncio.ensure_future(self._look_for_ever())
 
     async def _messages(self, queue: asyncio.Queue[bytes | None], last: int | None) -> AsyncIterator[bytes]:
@@ -253,9 +254,7 @@ class Feed:
                 records = await self.client.ledger.load(ids)
                 self._tell(message("changes", {"rows": [row(record) for record in records]}, self.seq))
         standing = controls_json(await self.client.standing())
-        if self._standing is None:
-            self._standing = standing
-        elif standing != self._standing:
+        if standing != self._standing:
             self._standing = standing
             self._uncounted = True
             self._tell(message("standing", standing))

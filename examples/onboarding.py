@@ -2,8 +2,8 @@
 
 Kill it in the middle of the loop: the next process goes on where the last save was.
 
-    quire up examples/onboarding.py
-    quire start onboarding client=Acme contacts=1000
+quire up examples/onboarding.py
+quire start onboarding client=Acme contacts=1000 --follow
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def import_contact(world: World, number: int) -> int:
     return number
 
 
-@workflow
+@workflow(deps=make_deps)
 async def onboarding(run: Run[dict[str, Any], World]) -> dict[str, Any]:
     folder = await run.once(make_folder, run.data["client"])
     await run.once(welcome, run.data["client"])

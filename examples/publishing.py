@@ -1,9 +1,10 @@
 """From a keyword to a published article: draft, approval, publish, archive; with receipts and a pointer to its metrics.
 
 quire up examples/publishing.py
-quire start article keyword="analytics dashboard" --id kw_analytics
+quire start article keyword="analytics dashboard" --id kw_analytics --follow    # exit 7: a person is asked
 quire list --needs-me
 quire approve kw_analytics --edit draft="A better text."
+quire show kw_analytics
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Site:
 
 
 def make_deps() -> Site:
+    """What the steps work with: the worker calls this once, when it starts."""
     return Site()
 
 
@@ -49,7 +51,7 @@ async def put_online(act: Act[Site], text: str) -> str:
     return f"https://example.org/{act.key[:8]}"
 
 
-article = Workflow("article", data=Article, result=str, deps=Site)
+article = Workflow("article", data=Article, result=str, deps=make_deps)
 
 
 @article.step(then="APPROVE")

@@ -1,7 +1,8 @@
 """A trip is booked in three places; when one of them is full, what was booked is taken back, newest first.
 
 quire up examples/saga.py
-quire start trip to=Lisbon
+quire start trip to=Lisbon --follow
+quire start trip to=Faro --follow     # exit 6: no car is left, so flight and hotel are taken back
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Agency:
     full: set[str] = field(default_factory=set)
 
     def book(self, what: str) -> str:
-        if what.split(" ")[0] in self.full:
+        if what in self.full:
             raise NotDone(f"no {what} left")
         self.booked.append(what)
         self.log.append(f"+ {what}")
@@ -33,7 +34,7 @@ class Agency:
 
 
 def make_deps() -> Agency:
-    return Agency()
+    return Agency(full={"car to Faro"})
 
 
 async def take_back(act: Act[Agency], what: str) -> None:
@@ -45,7 +46,7 @@ async def book(act: Act[Agency], what: str) -> str:
     return act.deps.book(what)
 
 
-@workflow(on_failure="undo")
+@workflow(deps=make_deps, on_failure="undo")
 async def trip(run: Run[dict[str, Any], Agency]) -> list[str]:
     booked = []
     for what in ("flight", "hotel", "car"):

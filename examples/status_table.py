@@ -3,7 +3,7 @@
 quire up examples/status_table.py
 quire start tasks what="water the plants" --id t1
 quire move t1 IN_PROGRESS
-quire move t1 PENDING        # refused: names both states, and the legal ones
+quire move t1 PENDING        # exit 3: names both states, and the legal ones
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 - ``python`` whose first line is ``# name.py`` is that file. Other ``python`` runs, in one namespace for the page;
   ``await`` may stand at its top.
 - ``toml``, ``csv``, ``jsonl`` whose first line is ``# name`` (for data ``name:``) is that file.
-- ``console``: what follows ``$ `` is typed, what follows it is told: each line is looked for in the answer, and ``…``
-  stands for anything. A command ends with 0, unless ``# exit 3`` stands behind it. ``quire up`` goes on beside the
-  others until the page ends. What sets up a machine (``NOT_HERE``) is not typed.
+- ``console``: what follows ``$ `` is typed in a shell, what follows it is told: each line is looked for in the answer,
+  and ``…`` stands for anything. A command ends with 0, unless ``# exit 3`` stands behind it. ``quire up`` goes on
+  beside the others until the page ends. What sets up a machine (``NOT_HERE``) is not typed.
 - ``text`` is only to be read. ``<!-- python … -->`` runs too, and is not shown.
 """
 
@@ -24,16 +24,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from click.testing import CliRunner
-
-from quire.surfaces.cli import cli
-
 #: These want a network, or minutes, or another directory: ``tests/test_packaging.py`` does what they do.
 NOT_HERE = ("git ", "make ", "pip ", ". .venv/", "cd ", "crontab ")
 _BLOCK = re.compile(r"^(?:```(\w+)\n(.*?)^```$|<!-- (python|console)\n(.*?)^-->$)", re.DOTALL | re.MULTILINE)
-_CODE = re.compile(r"\s+# exit (\d+)$")
-#: What only a shell can do.
-_SHELL = re.compile(r"[|<>&;$`]")
+_CODE = re.compile(r"\s+# exit (\d+)(?::.*)?$")
 
 
 class Block(NamedTuple):
@@ -86,6 +80,8 @@ class Reader:
         self.names: dict[str, Any] = {"__name__": "__page__"}
         self.loop = asyncio.new_event_loop()
         self.beside: list[subprocess.Popen[bytes]] = []
+        #: How many commands were typed.
+        self.typed = 0
 
     def __enter__(self) -> Reader:
         return self
@@ -129,11 +125,12 @@ class Reader:
     def type(self, command: Command) -> None:
         if command.typed.startswith(NOT_HERE):
             return
+        self.typed += 1
         words = shlex.split(command.typed, comments=True)
         if words[:2] == ["quire", "up"]:
             self.beside.append(_beside(words))
             return
-        code, told = _in_shell(command.typed) if _SHELL.search(command.typed) or words[0] != "quire" else _quire(words)
+        code, told = _in_shell(command.typed)
         assert code == command.code, f"{command.typed!r} ends with {code}:\n{told}"
         for line in command.told:
             pattern = ".*?".join(re.escape(part) for part in re.split(r"\s*…\s*", line.strip()))
@@ -148,17 +145,6 @@ def _file_name(block: Block) -> str | None:
     else:
         found = re.fullmatch(r"([\w./-]+\.(?:csv|jsonl|json)):", first) if block.kind in ("csv", "jsonl") else None
     return found[1] if found is not None else None
-
-
-def _quire(words: list[str]) -> tuple[int, str]:
-    """In this process, which is quicker by far; modules of the page's own are forgotten, as a process would."""
-    paths = list(sys.path)
-    _forget()
-    result = CliRunner().invoke(cli, words[1:], input="")
-    _forget()
-    sys.path[:] = paths
-    assert "Traceback" not in result.output, result.output
-    return result.exit_code, result.output
 
 
 def _forget() -> None:
@@ -178,7 +164,9 @@ def _in_shell(typed: str) -> tuple[int, str]:
     done = subprocess.run(
         ["bash", "-c", typed], env=_environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
-    return done.returncode, done.stdout + done.stderr
+    told = done.stdout + done.stderr
+    assert "Traceback" not in told, told
+    return done.returncode, told
 
 
 def _beside(words: list[str]) -> subprocess.Popen[bytes]:

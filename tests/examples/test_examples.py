@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 
 from examples import broker, onboarding, publishing, saga, status_table, tracker
 from quire import Status, aopen
 from quire.errors import IllegalMove
+from quire.runtime.dependencies import made
 from quire.testing import Trial, every_kill
 
 
@@ -64,7 +61,7 @@ async def test_onboarding_goes_on_in_the_middle_of_its_loop() -> None:
 @every_kill
 async def test_a_trip_that_cannot_be_booked_is_taken_back_newest_first() -> None:
     agency = saga.make_deps()
-    agency.full.add("car")
+    agency.full.add("car to Lisbon")
     async with Trial(saga.trip, deps=agency) as trial:
         record = await trial.start({"to": "Lisbon"})
         await trial.settle()
@@ -89,69 +86,30 @@ async def test_an_article_is_drafted_approved_published_and_archived() -> None:
         assert record.data.metrics == "metrics/kw_dashboards.json"
 
 
-class Tracker(BaseHTTPRequestHandler):
-    """The tracker's page; ``broken`` renames its field."""
-
-    broken = False
-    entries: dict[str, str] = {}  # noqa: RUF012 - one tracker per test
-
-    def do_GET(self) -> None:
-        self._page("")
-
-    def do_POST(self) -> None:
-        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        reference = self.entries.setdefault(form["key"][0], f"TR-{len(self.entries) + 1} {form['name'][0]}")
-        self._page(f'<p role="status">{reference}</p>')
-
-    def _page(self, status: str) -> None:
-        label = "Company" if self.broken else "Name"
-        body = (
-            f"<html><title>Tracker</title><form method=post><label>{label}<input name=name></label>"
-            f"<label>Key<input name=key></label><button>Save</button></form>{status}</html>"
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: Any) -> None: ...
-
-
-@pytest.fixture
-def tracker_url() -> Iterator[str]:
-    Tracker.broken, Tracker.entries = False, {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Tracker)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 @pytest.mark.browser
 async def test_a_page_whose_layout_broke_is_mended_and_one_record_is_retried(
-    tracker_url: str, tmp_path: Path, browser_type_launch_args: dict[str, Any]
+    tmp_path: Path, browser_type_launch_args: dict[str, Any]
 ) -> None:
-    browser = tracker.make_deps()
-    browser.patience = 0.5
-    async with aopen(f"{tmp_path}/ledger.db", workflows=[tracker.submission], deps=browser) as client:
-        await client.start("submission", {"name": "Acme", "url": tracker_url}, id="s1")
+    async with (
+        made(tracker.make_deps) as browser,
+        aopen(f"{tmp_path}/ledger.db", workflows=[tracker.submission], deps=browser) as client,
+    ):
+        browser.patience = 0.5
+        await client.start("submission", {"name": "Acme"}, id="s1")
         await client.work()
         first = await client.get("s1")
         assert first.status is Status.DONE, first.last_error
-        Tracker.broken = True
-        await client.start("submission", {"name": "Bolt", "url": tracker_url}, id="s2")
+        browser.page.broken = True
+        await client.start("submission", {"name": "Bolt"}, id="s2")
         await client.work()
         broken = await client.get("s2")
         assert broken.status is Status.ERROR
         assert "the page has no field 'Name' any more" in (broken.last_error or "")
 
-        Tracker.broken = False
+        browser.page.broken = False
         await client.retry("s2", by="ann@x.eu")
         await client.work()
 
         assert [(await client.get(record)).status for record in ("s1", "s2")] == [Status.DONE] * 2
-        assert sorted(Tracker.entries.values()) == ["TR-1 Acme", "TR-2 Bolt"]
+        assert sorted(browser.page.entries.values()) == ["TR-1 Acme", "TR-2 Bolt"]
         assert (await client.get("s2")).note == "tracked as TR-2 Bolt"

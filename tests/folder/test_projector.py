@@ -26,6 +26,7 @@ from quire.ledger.sqlite import SqliteLedger
 from quire.model.change import Change, Claim, Holding, Slot
 from quire.model.receipt import Kind, Stage
 from quire.model.side import Worker
+from quire.runtime.dependencies import Dependencies
 from quire.runtime.projector import Projector
 from quire.surfaces.client import Client
 from quire.surfaces.verify import verify
@@ -147,7 +148,8 @@ async def test_an_error_is_in_the_log_and_in_the_table_without_what_looks_like_a
 async def test_an_act_under_way_has_a_lock_until_its_receipt(tmp_path: Path) -> None:
     async with opened(tmp_path) as (client, folder):
         await client.start(stuck, id="a/b")
-        client.deps = acting = asyncio.Event()
+        acting = asyncio.Event()
+        client.dependencies = Dependencies(acting)
         worker = client.worker()
         worker.grace = 0.0
         running = asyncio.ensure_future(worker.run())

@@ -12,6 +12,7 @@ from quire import Act, Run, Status, Workflow, effect, workflow
 from quire.ledger.base import Ledger
 from quire.machine.workflow import Registry
 from quire.model.event import first_break
+from quire.runtime.dependencies import Dependencies
 from quire.runtime.worker import Worker
 from quire.surfaces.client import Client
 from quire.testing import LossyLedger, ToldClock
@@ -75,7 +76,7 @@ async def test_losing_any_one_write_changes_nothing(ledger: Ledger, clock: ToldC
             registry = Registry()
             for known in (buy, pack):
                 registry.add(known)
-            worker = Worker(lossy, registry, deps=shop, keyring=client.keyring, clock=clock)
+            worker = Worker(lossy, registry, dependencies=Dependencies(shop), keyring=client.keyring, clock=clock)
             await worker.run(until_idle=True)
 
             record = await client.get(record_id)

@@ -104,7 +104,7 @@ def _named(name: str) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "a name that is no text": (lambda: Workflow(5), "5 is no name for a workflow"),  # type: ignore[arg-type]
+    "a name that is no text": (lambda: Workflow(5), "5 is no name for a workflow"),  # type: ignore[call-overload]
     "a name that begins no id": (lambda: Workflow("a\x7fb"), "'a\\x7fb' is no name for a workflow"),
     "a name with a space at its end": (lambda: Workflow("a "), "'a ' is no name for a workflow"),
     "a word for failures": (lambda: flow(on_failure="undoo"), "'undoo'; it must be 'error' or 'undo'"),

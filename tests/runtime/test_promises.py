@@ -14,6 +14,7 @@ from quire import Act, Retry, Run, Status, Workflow, aopen, effect, workflow
 from quire.clock import SYSTEM
 from quire.ledger.memory import MemoryLedger
 from quire.ledger.sqlite import SqliteLedger
+from quire.runtime.dependencies import Dependencies
 from quire.surfaces.client import Client
 from quire.testing import ToldClock
 from quire.testing.conformance import beat, claim, slot
@@ -101,7 +102,7 @@ async def test_a_halt_with_a_thousand_records_in_flight_lets_nothing_begin_after
 
     async with aopen(store, workflows=[busy, child]) as client:
         world = World(client)
-        client.deps = world
+        client.dependencies = Dependencies(world)
         await client.start_many(busy, [{} for _ in range(1000)])
         worker = client.worker(concurrency=1000)
         worker.grace = 0.5

@@ -22,6 +22,7 @@ from quire.machine.workflow import Registry, Workflow
 from quire.model.codec import dump
 from quire.model.record import Record, Status
 from quire.runtime import engine
+from quire.runtime.dependencies import Dependencies
 from quire.runtime.schedule import first_record, starting
 from quire.runtime.worker import Worker
 
@@ -127,7 +128,7 @@ async def _conducted(flow: Workflow[Any, Any, Any], inputs: dict[str, Any], reco
         keyring = await engine.shared_keyring(ledger)
         start = first_record(flow, record_id, dump(inputs), await ledger.now())
         await ledger.commit([starting(start)])
-        worker = Worker(ledger, registry, deps=deps, keyring=keyring)
+        worker = Worker(ledger, registry, dependencies=Dependencies(deps), keyring=keyring)
         worker.grace = 0.0
         await worker.run(until_idle=True)
         [record] = await ledger.load([record_id])

@@ -81,6 +81,19 @@ def function(fn: Any, what: str, argument: str) -> None:
         raise DefinitionError(f"the {what} {name!r} takes {_parameters(fn)}; it must take one argument, ({argument})")
 
 
+def deps(value: Any, whose: str) -> None:
+    """Refuse what is neither a type nor a function that makes dependencies: nobody would call it."""
+    if value is None or inspect.isclass(value):
+        return
+    if not callable(value):
+        raise DefinitionError(
+            f"deps of {whose} is {value!r}; give the function that makes it, as in deps=make_deps (without calling it)"
+        )
+    if not accepts(value, 0):
+        name = getattr(value, "__name__", repr(value))
+        raise DefinitionError(f"the deps of {whose}, {name}, takes {_parameters(value)}; it must take no argument")
+
+
 def accepts(fn: Callable[..., Any], count: int, words: Iterable[str] = ()) -> bool:
     """Whether the function can be called with so many arguments by place and these by name."""
     try:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast, get_args, get_origin, overload
 
 from typing_extensions import TypeVar
 
@@ -18,6 +18,7 @@ from quire.clock import Span, seconds
 from quire.errors import DefinitionError
 from quire.machine import declared
 from quire.machine.retry import NEVER, Retry, check_retry
+from quire.machine.workflow import hints_of, is_need
 from quire.model.change import Rate
 
 P = ParamSpec("P")
@@ -108,6 +109,14 @@ def path_of(fn: Callable[..., object]) -> str:
     name = getattr(inner, "__qualname__", type(inner).__qualname__)
     module = getattr(inner, "__module__", type(inner).__module__)
     return f"{module}:{name}"
+
+
+def needed_deps(act: Callable[..., Any]) -> type | None:
+    """Return the type of dependencies that an act names in ``act: Act[Site]``; None if it needs none."""
+    first = next(iter(inspect.signature(act).parameters), "")
+    hint = hints_of(act).get(first)
+    arguments = get_args(hint) if get_origin(hint) is Act else ()
+    return arguments[0] if arguments and is_need(arguments[0]) else None
 
 
 class _Declared(Protocol):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import inspect
 import sys
 import typing
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
@@ -31,6 +32,13 @@ D = TypeVar("D", default=dict[str, Any])
 R = TypeVar("R", default=None)
 X = TypeVar("X", default=None)
 N = TypeVar("N", bound=str | None)
+
+#: What makes the dependencies of a workflow: a function without arguments, plain or ``async def``. What it yields, or
+#: returns as a context manager, is cleaned up at the end of the process.
+Waited: TypeAlias = Callable[[], Awaitable[X]]
+Entered: TypeAlias = Callable[[], AbstractAsyncContextManager[X] | AbstractContextManager[X]]
+Yielded: TypeAlias = Callable[[], AsyncIterator[X] | Iterator[X]]
+Returned: TypeAlias = Callable[[], X]
 
 #: The hard end of a run, if a step names none.
 TIMEOUT: Span = "1h"
@@ -63,7 +71,71 @@ class Step:
 
 
 class Workflow(Generic[D, R, X]):
-    """A declared machine. ``data``, ``result`` and ``deps`` are types; steps are added with ``@workflow.step``."""
+    """A declared machine: steps are added with ``@workflow.step``.
+
+    ``data`` and ``result`` are types. ``deps`` is the function that makes what the steps work with, once in a process.
+    It may be the type alone; then somebody else must give it: ``quire.open(…, deps=…)``, or ``deps`` in ``quire.toml``.
+    """
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        *,
+        data: type[D] = ...,
+        result: type[R] | None = None,
+        deps: Waited[X],
+        version: int = 1,
+        retry: Retry | None = None,
+        cap: int | None = None,
+        on_failure: Literal["error", "undo"] = "error",
+        on: Sequence[Cron | Inbox] = (),
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        *,
+        data: type[D] = ...,
+        result: type[R] | None = None,
+        deps: Entered[X],
+        version: int = 1,
+        retry: Retry | None = None,
+        cap: int | None = None,
+        on_failure: Literal["error", "undo"] = "error",
+        on: Sequence[Cron | Inbox] = (),
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        *,
+        data: type[D] = ...,
+        result: type[R] | None = None,
+        deps: Yielded[X],
+        version: int = 1,
+        retry: Retry | None = None,
+        cap: int | None = None,
+        on_failure: Literal["error", "undo"] = "error",
+        on: Sequence[Cron | Inbox] = (),
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        *,
+        data: type[D] = ...,
+        result: type[R] | None = None,
+        deps: Returned[X] | type[X] | None = None,
+        version: int = 1,
+        retry: Retry | None = None,
+        cap: int | None = None,
+        on_failure: Literal["error", "undo"] = "error",
+        on: Sequence[Cron | Inbox] = (),
+    ) -> None: ...
 
     def __init__(
         self,
@@ -71,7 +143,7 @@ class Workflow(Generic[D, R, X]):
         *,
         data: type[D] = dict,  # type: ignore[assignment]  # the TypeVar's default
         result: type[R] | None = None,
-        deps: type[X] | None = None,
+        deps: Any = None,
         version: int = 1,
         retry: Retry | None = None,
         cap: int | None = None,
@@ -100,7 +172,9 @@ class Workflow(Generic[D, R, X]):
         for source in on:
             self.on(source)
         self.migrations: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-        self.deps_type = deps
+        declared.deps(deps, whose)
+        self.deps_type = deps if inspect.isclass(deps) else None
+        self.make_deps: Callable[[], Any] | None = None if self.deps_type is not None else deps
         #: What it is beside a machine, for surfaces that publish it: JSON, kept with its definition.
         self.about: dict[str, Any] = {}
         self._data: Any = data
@@ -251,6 +325,25 @@ class Workflow(Generic[D, R, X]):
     def scheduled(self, options: Mapping[str, Any]) -> str:
         """The text of the data of records that a schedule starts."""
         return self.taken(options.get("data"), f"the data of the schedule of {self.name!r}")
+
+    def lacks_deps(self) -> str:
+        """Say which dependencies this workflow needs and nothing makes; nothing, if it needs none or makes its own."""
+        if self.make_deps is not None or all(step.rests for step in self.steps.values()):
+            return ""
+        needed: dict[str, Any] = {f"workflow {self.name!r}": self.deps_type}
+        needed |= {
+            f"step {step.name!r} of workflow {self.name!r}": _run_types(step.fn)[1]
+            for step in self.steps.values()
+            if step.fn is not None
+        }
+        for who, type_ in needed.items():
+            if is_need(type_):
+                return (
+                    f"{who} works with a {type_.__name__}, and nothing makes one: write the function that makes it "
+                    f"into the workflow, as in Workflow({self.name!r}, deps=make_deps); or give it to open(…, deps=…), "
+                    'or name the function in quire.toml: deps = "flows:make_deps"'
+                )
+        return ""
 
     def find(self, name: str) -> Step | None:
         """The step of this name, or the one that had it before (``was``)."""
@@ -455,6 +548,7 @@ def workflow(fn: Callable[[SyncRun[D, X]], R], /) -> Workflow[D, R, X]: ...
 def workflow(
     *,
     name: str = "",
+    deps: Callable[[], Any] | None = None,
     version: int = 1,
     retry: Retry | None = None,
     cap: int | None = None,
@@ -468,7 +562,7 @@ def workflow(
 def workflow(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """A plain function as a workflow of one step: ``@workflow`` or ``@workflow(retry=...)``."""
     names = sys._getframe(1).f_locals
-    declared.options(options, ("name", *_OF_WORKFLOW, *_OF_STEP), "@workflow")
+    declared.options(options, ("name", "deps", *_OF_WORKFLOW, *_OF_STEP), "@workflow")
 
     def declare(function: Callable[..., Any]) -> Workflow[Any, Any, Any]:
         declared.function(function, "workflow", "run")
@@ -478,7 +572,7 @@ def workflow(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             options.get("name") or function.__name__,
             data=data,
             result=_result_type(hints),
-            deps=deps,
+            deps=options.get("deps") or deps,
             **{word: options[word] for word in _OF_WORKFLOW if word in options},
         )
         made.step(**{word: options[word] for word in _OF_STEP if word in options})(function)
@@ -493,13 +587,18 @@ def _result_type(hints: Mapping[str, Any]) -> Any:
     return None if found is Any else found
 
 
-def _run_types(function: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Any, Any]:
+def _run_types(function: Callable[..., Any], hints: Mapping[str, Any] | None = None) -> tuple[Any, Any]:
     """Data and deps from the annotation of the first parameter: ``run: Run[Data, Deps]``."""
     first = next(iter(inspect.signature(function).parameters), "")
-    arguments = typing.get_args(hints.get(first))
+    arguments = typing.get_args((hints_of(function) if hints is None else hints).get(first))
     data = arguments[0] if arguments else dict
     deps = arguments[1] if len(arguments) > 1 else None
     return (dict if isinstance(data, typing.TypeVar) else data), deps
+
+
+def is_need(type_: Any) -> bool:
+    """Whether a type of dependencies says that there must be some: not None, Any or a type variable."""
+    return inspect.isclass(type_) and type_ not in (None.__class__, Any)
 
 
 def hints_of(fn: Callable[..., Any], names: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -73,7 +73,10 @@ class Committer:
         if change.record_id not in self._under_way:
             self._ready += 1
         if not self._drains or (self._ready >= FILLED and len(self._drains) < self._most):
-            self._drains.add(asyncio.ensure_future(self._drain()))
+            drain = asyncio.ensure_future(self._drain())
+            # Each change of the batch has been told of its error: asyncio need not report it once more.
+            drain.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._drains.add(drain)
 
     async def _drain(self) -> None:
         try:

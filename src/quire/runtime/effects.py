@@ -12,8 +12,8 @@ import asyncio
 from typing import Any
 
 from quire.clock import next_id, seconds
-from quire.errors import EffectChanged, ReceiptForged
-from quire.machine.effect import Act, Effect, NotDone
+from quire.errors import DefinitionError, EffectChanged, ReceiptForged
+from quire.machine.effect import Act, Effect, NotDone, needed_deps
 from quire.machine.outcome import Yielded
 from quire.machine.transition import doubted
 from quire.model.codec import PLAIN
@@ -38,6 +38,7 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
     args_text = PLAIN.encode({"args": list(args), "kwargs": kwargs}, what)
     args_hash = fingerprint(args_text)
     type_ = returns(effect.act)
+    _check_deps(hold, effect)
     known = await _known(hold, effect, key)
     if known is not None:
         check_code(known, effect.path)
@@ -115,7 +116,17 @@ async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt
 
 
 def _act_of(hold: Hold, key: str) -> Act[Any]:
-    return Act(key=fingerprint(key), deps=hold.host.deps, record_id=hold.record.record_id)
+    return Act(key=fingerprint(key), deps=hold.host.deps_of(hold.workflow.name), record_id=hold.record.record_id)
+
+
+def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
+    """Refuse an effect whose ``Act[…]`` names dependencies that its workflow has not: before anything happens."""
+    if hold.host.deps_of(hold.workflow.name) is None and (needed := needed_deps(effect.act)) is not None:
+        raise DefinitionError(
+            f"effect {effect.name!r} works with a {needed.__name__}, and workflow {hold.workflow.name!r} has none: "
+            f"write the function that makes it into the workflow, as in Workflow({hold.workflow.name!r}, "
+            "deps=make_deps)"
+        )
 
 
 async def _act(

@@ -23,7 +23,6 @@ class Host(Protocol):
     registry: Registry
     clock: Clock
     keyring: Keyring
-    deps: Any
     #: Where signals reach this ledger from outside; empty: nowhere.
     public_url: str
     #: The acts that are under way here, each by the key and the nonce of its intent.
@@ -34,6 +33,10 @@ class Host(Protocol):
     @property
     def threads(self) -> Executor:
         """For plain ``def`` steps."""
+        ...
+
+    def deps_of(self, workflow: str) -> Any:
+        """What the steps and effects of this workflow work with."""
         ...
 
     def now(self) -> float:

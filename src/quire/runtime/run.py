@@ -101,8 +101,8 @@ class Run(Generic[D, X]):
 
     @property
     def deps(self) -> X:
-        """What the worker was given to work with."""
-        return cast("X", self._hold.host.deps)
+        """What the workflow's factory made, or the worker was given, to work with."""
+        return cast("X", self._hold.host.deps_of(self._hold.workflow.name))
 
     @property
     def record_id(self) -> str:

@@ -55,6 +55,7 @@ async def _undone(hold: Hold) -> list[Wait]:
     family = await _descendants(hold, hold.record.record_id)
     if not all(row.ended for row in family):
         return [_until_they_end(hold)]
+    workflows = {row.record_id: row.workflow for row in (hold.record, *family)}
     receipts: list[Receipt] = []
     for row in family:
         receipts += _newest_first(await hold.host.ledger.receipts(record_ids=[row.record_id]))
@@ -72,7 +73,7 @@ async def _undone(hold: Hold) -> list[Wait]:
             continue
         if earlier is not None and earlier.open:
             return [doubted(key, f"undo of {receipt.name}")]
-        problem = await _undo(hold, receipt, key)
+        problem = await _undo(hold, receipt, key, workflows[receipt.record_id])
         if problem:
             return [doubted(key, f"undo of {receipt.name}", problem)]
         if hold.lost:
@@ -80,8 +81,8 @@ async def _undone(hold: Hold) -> list[Wait]:
     return []
 
 
-async def _undo(hold: Hold, receipt: Receipt, key: str) -> str:
-    """Take one receipt back. The answer says what went wrong, if anything did."""
+async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
+    """Take one receipt of this workflow back. The answer says what went wrong, if anything did."""
     effect = find_effect(receipt.undo)
     if effect is None or effect.undo is None:
         return f"no effect {receipt.undo!r} with an undo is declared here"
@@ -98,7 +99,7 @@ async def _undo(hold: Hold, receipt: Receipt, key: str) -> str:
         act_by=host.now() + timeout,
     )
     await hold.facts([intent])
-    act: Act[Any] = Act(key=fingerprint(key), deps=host.deps, record_id=receipt.record_id)
+    act: Act[Any] = Act(key=fingerprint(key), deps=host.deps_of(workflow), record_id=receipt.record_id)
     value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
     left = until - host.clock.boottime()
     if left <= 0:

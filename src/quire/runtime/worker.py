@@ -31,6 +31,7 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
 from quire.runtime import forks, process, schedule, undo
 from quire.runtime.committer import Committer
+from quire.runtime.dependencies import Dependencies
 from quire.runtime.hold import Hold, contained, described
 from quire.runtime.lanes import Lanes, Stay
 from quire.runtime.run import Run
@@ -56,7 +57,7 @@ class Worker:
         ledger: Ledger,
         registry: Registry,
         *,
-        deps: Any = None,
+        dependencies: Dependencies | None = None,
         keyring: Keyring,
         clock: Clock = SYSTEM,
         concurrency: int = 100,
@@ -66,7 +67,7 @@ class Worker:
     ) -> None:
         self.ledger = ledger
         self.registry = registry
-        self.deps = deps
+        self.dependencies = dependencies or Dependencies()
         self.keyring = keyring
         self.clock = clock
         self.concurrency = concurrency
@@ -107,6 +108,9 @@ class Worker:
         self._new_incarnation()
 
     # -- host.Host ---------------------------------------------------------------------------------------------
+
+    def deps_of(self, workflow: str) -> Any:
+        return self.dependencies.of(self.registry.get(workflow))
 
     def now(self) -> float:
         return self.clock.boottime() + self._offset
@@ -254,6 +258,7 @@ class Worker:
             self._ended.set()
 
     async def _run(self, budget: Span | None, until_idle: bool) -> None:
+        await self.dependencies.open(self.registry)
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget

@@ -26,6 +26,7 @@ from quire.model.change import Order, Query, Standing, Verdict
 from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
 from quire.runtime.definition import new_from
+from quire.runtime.dependencies import Dependencies
 from quire.runtime.schedule import starting
 from quire.surfaces import arguments
 from quire.surfaces.client_acts import ClientActs
@@ -45,7 +46,10 @@ BATCH = 500
 
 
 class Client(ClientActs):
-    """A way into one ledger. Use it as ``async with quire.aopen(url, workflows=[...]) as client``."""
+    """A way into one ledger. Use it as ``async with quire.aopen(url, workflows=[...]) as client``.
+
+    ``deps`` is what the steps of all its workflows work with, instead of what their own factories make.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class Client(ClientActs):
         super().__init__(_ledger(ledger, clock), clock, who)
         for workflow in arguments.several(workflows, "workflows"):
             self.registry.add(workflow)
-        self.deps = deps
+        self.dependencies = Dependencies(deps)
         self.public_url = public_url
         #: Called when somebody outside says that something has changed: hints.
         self.wakers: list[Callable[[], None]] = []
@@ -72,6 +76,7 @@ class Client(ClientActs):
             for worker in list(self._workers):
                 await worker.leave()
         finally:
+            await self.dependencies.close()
             await super().__aexit__(*exc)
 
     # -- starting ----------------------------------------------------------------------------------------------
@@ -158,7 +163,12 @@ class Client(ClientActs):
         arguments.count(options.get("concurrency", 1), "concurrency", 1)
         options.setdefault("public_url", self.public_url)
         worker = RunningWorker(
-            self.ledger, self.registry, deps=self.deps, keyring=self._keys, clock=self.clock, **options
+            self.ledger,
+            self.registry,
+            dependencies=self.dependencies,
+            keyring=self._keys,
+            clock=self.clock,
+            **options,
         )
         worker.watchers.append(self._settled)
         self._workers.add(worker)

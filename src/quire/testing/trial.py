@@ -251,7 +251,7 @@ class Trial(Generic[D, R, X]):
         worker = _TrialWorker(
             _Mortal(self.ledger, self),
             client.registry,
-            deps=client.deps,
+            dependencies=client.dependencies,
             keyring=client.keyring,
             clock=self.clock,
             public_url=client.public_url,

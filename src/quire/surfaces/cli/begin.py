@@ -195,7 +195,7 @@ def check(session: Session, files: Sequence[str]) -> int:
 
     For a CI: exit code 0 if all is well, 2 if not. The ledger is not touched.
     """
-    from quire.surfaces.cli.flows import load_deps, load_file, load_flows
+    from quire.surfaces.cli.flows import deps_factory, load_file, load_flows
     from quire.surfaces.cli.run import flow_files
 
     wanted = flow_files(session, files)
@@ -212,6 +212,8 @@ def check(session: Session, files: Sequence[str]) -> int:
             continue
         for workflow in found:
             wrong = workflow.problems()
+            if not session.config.deps and (lacking := workflow.lacks_deps()):
+                wrong.append(lacking)
             where, known = names.setdefault(workflow.name, (file, workflow))
             if known is not workflow:  # the same one, imported from another file, is no second one
                 wrong.append(f"{where!r} has a workflow of the same name; give one another name")
@@ -230,7 +232,7 @@ def check(session: Session, files: Sequence[str]) -> int:
                 else:
                     session.out.say(f"{file}: {workflow.name} is well: {steps}", colour="green")
     if not problems:
-        load_deps(session.config.deps)
+        deps_factory(session.config.deps)
     return Exit.BAD_INPUT if problems else Exit.OK
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -115,8 +116,8 @@ def _mission(path: Path) -> Workflow[Any, Any, Any]:
     return made
 
 
-def load_deps(target: str) -> Any:
-    """What ``deps = "flows:make_deps"`` makes. The module is one of the flow files, or any that can be imported."""
+def deps_factory(target: str) -> Callable[[], Any] | None:
+    """The function that ``deps = "flows:make_deps"`` names. Its module is a flow file, or any that can be imported."""
     from importlib import import_module
 
     if not target:
@@ -131,7 +132,21 @@ def load_deps(target: str) -> Any:
     make = getattr(module, name, None)
     if make is None:
         raise FlowError(f"deps = {target!r}: there is no {name!r} in {module_name!r}")
-    try:
-        return make() if callable(make) else make
-    except Exception as error:
-        raise FlowError(f"deps = {target!r}: {type(error).__name__}: {error}") from error
+    return make if callable(make) else lambda: make
+
+
+@asynccontextmanager
+async def made_deps(target: str) -> AsyncIterator[Any]:
+    """What the configured function makes for the steps of all workflows; None if the configuration names none."""
+    from quire.runtime.dependencies import made
+
+    factory = deps_factory(target)
+    if factory is None:
+        yield None
+        return
+    async with AsyncExitStack() as stack:
+        try:
+            deps = await stack.enter_async_context(made(factory))
+        except Exception as error:
+            raise FlowError(f"deps = {target!r}: {type(error).__name__}: {error}") from error
+        yield deps

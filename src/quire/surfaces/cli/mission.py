@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +17,7 @@ from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Exit, Session, record_argument, verb
+from quire.surfaces.cli.flows import made_deps
 from quire.surfaces.cli.following import ending
 from quire.surfaces.cli.mission_look import report, show, spend, written
 from quire.surfaces.cli.mission_picture import Picture, side_by_side, why_of
@@ -168,7 +168,10 @@ def run(
     name = record_id or new_id(f"{blueprint.mission}_", length=8)
 
     async def work() -> int:
-        async with _deps(session) as deps, session.client(make=True, workflows=[flow], deps=deps) as client:
+        async with (
+            made_deps(session.config.deps) as deps,
+            session.client(make=True, workflows=[flow], deps=deps) as client,
+        ):
             await client.start(flow, inputs, id=name)
             await _say_if_other(session, client, name, blueprint)
             if detach:
@@ -187,21 +190,6 @@ async def _say_if_other(session: Session, client: Client, record_id: str, bluepr
     if (kept := data.get("hash", blueprint.hash)) != blueprint.hash:
         told = f"{record_id} goes on with the blueprint it started with, {kept[:12]}; this one is {blueprint.hash[:12]}"
         session.out.note(told)
-
-
-@asynccontextmanager
-async def _deps(session: Session) -> AsyncIterator[Any]:
-    """What the steps are given to work with, as the configuration makes it."""
-    from quire.surfaces.cli.flows import load_deps
-
-    deps = load_deps(session.config.deps)
-    if inspect.isawaitable(deps):
-        deps = await deps
-    if hasattr(deps, "__aenter__"):
-        async with deps as entered:
-            yield entered
-    else:
-        yield deps
 
 
 async def _worked(session: Session, client: Client, record_id: str) -> Record:
@@ -285,7 +273,7 @@ def replay(
     async def work(client: Client) -> int:
         from quire.agents import replay as replays
 
-        async with _deps(session) as deps:
+        async with made_deps(session.config.deps) as deps:
             if what_if:
                 told = values.text_of(prompt) if prompt is not None else None
                 done = await replays.what_if(

@@ -7,7 +7,6 @@ what is not finished then goes back to the ledger unharmed. A second Ctrl-C give
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import os
 import signal
@@ -50,13 +49,12 @@ def flow_files(session: Session, files: Sequence[str]) -> list[str]:
 async def working_client(session: Session, files: Sequence[str]) -> AsyncIterator[Client]:
     """A client that knows the workflows of these files, with their dependencies; they are registered in the ledger."""
     workflows = flows.load_flows(flow_files(session, files))
-    async with AsyncExitStack() as stack:
-        deps = flows.load_deps(session.config.deps)
-        if inspect.isawaitable(deps):
-            deps = await deps
-        if hasattr(deps, "__aenter__"):
-            deps = await stack.enter_async_context(deps)
-        yield await stack.enter_async_context(session.client(make=True, workflows=workflows, deps=deps))
+    async with (
+        flows.made_deps(session.config.deps) as deps,
+        session.client(make=True, workflows=workflows, deps=deps) as client,
+    ):
+        await client.dependencies.open(client.registry)
+        yield client
 
 
 class _Quiet(logging.Formatter):

@@ -140,7 +140,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "data of an inbox": (lambda: flow().on(Inbox("Leads"), data={}), "takes no option 'data'"),
     "no data for a schedule": (
         lambda: scheduled(Lead),
-        "the data of the schedule of 'flow' does not fit Lead: company",
+        "the data of the schedule of 'flow' does not fit workflow 'flow': company",
     ),
     "data that is no JSON": (lambda: scheduled(dict, data={"x": Odd()}), "Odd is not JSON"),
     "a schedule that is none": (lambda: Cron(5), "5 is no cron schedule"),  # type: ignore[arg-type]

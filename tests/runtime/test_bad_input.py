@@ -44,7 +44,7 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
         "there is no workflow 'tabel' in this ledger; did you mean 'table'?",
     ),
     "data that is no JSON": (lambda q: q.start(table, {"x": object()}, id="x"), "object is not JSON"),
-    "data that does not fit": (lambda q: q.start("typed", {"firm": "x"}, id="x"), "company: Field required"),
+    "data that does not fit": (lambda q: q.start("typed", {}, id="x"), "company: Field required"),
     "other data under the same id": (
         lambda q: q.start(table, {"n": 2}, id="known"),
         "a record 'known' of 'table' exists already and was started with other data",

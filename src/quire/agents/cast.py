@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from quire.agents import secrets
 from quire.agents.blueprint import AgentSpec, McpSpec
-from quire.errors import DefinitionError
-from quire.runtime.definition import misfit
+from quire.errors import DefinitionError, InputError
+from quire.model.fit import Fit
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
@@ -79,11 +79,14 @@ def agent(spec: AgentSpec, model: Model, recorded: Iterable[str] | None = None) 
     )
     schema = _schema(spec)
     if schema is not None:
+        fit = Fit(schema, "the schema", unknown=True)
 
         @made.output_validator
         def fits(output: Any) -> Any:
-            if problem := misfit(schema, output):
-                raise ModelRetry(problem)
+            try:
+                fit.taken(output, "")
+            except InputError as error:
+                raise ModelRetry(str(error)) from error
             return output
 
     return made

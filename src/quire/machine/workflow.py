@@ -9,7 +9,7 @@ import inspect
 import sys
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
@@ -21,7 +21,8 @@ from quire.errors import DefinitionError, InputError, did_you_mean
 from quire.machine import declared
 from quire.machine.retry import Retry, check_retry
 from quire.model.change import Rate, Slot
-from quire.model.codec import PLAIN, Codec, codec
+from quire.model.codec import Codec, codec
+from quire.model.fit import Fit
 from quire.model.record import UNDO
 
 if TYPE_CHECKING:
@@ -312,12 +313,21 @@ class Workflow(Generic[D, R, X]):
         """How its result is written and read."""
         return codec(Any if self._result is None else self._result)
 
+    @cached_property
+    def fit(self) -> Fit:
+        """The check of data that is given to it from outside."""
+        schema = None
+        if not self.data.plain:
+            with suppress(Exception):  # a type without a schema is refused by ``definition``
+                schema = self.data.schema
+        return Fit(schema, f"workflow {self.name!r}", self.data)
+
     def taken(self, item: Any, what: str) -> str:
         """The text of a new record's data, which is of the workflow's type, or a dict of its fields."""
         if item is None:
             item = {}
         if isinstance(item, dict) and not self.data.plain:
-            item = self.data.decode(PLAIN.encode(item, what), what)
+            return self.fit.taken(item, what)
         if self.data.plain and not isinstance(item, dict):
             raise InputError(f"{what} must be a dict of {self.name!r}, not {type(item).__name__}")
         return self.data.taken(item, what)[0]

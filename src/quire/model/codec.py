@@ -15,9 +15,14 @@ from quire.errors import ValueRefused, in_words
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
 
 #: The largest value that is taken at all: beyond it a mistake is likelier than a need.
 MOST_BYTES = 256 * 1024 * 1024
+
+#: The key of a schema under which a Decimal keeps its limits, and the names of these.
+DECIMAL = "x-decimal"
+_LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "max_digits", "decimal_places")
 
 _BARE = frozenset({str, int, bool, type(None)})
 _NOT_A_NUMBER = re.compile(r"NaN|Infinity")
@@ -90,7 +95,10 @@ class Codec:
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the type, with the defaults of its fields that are made when they are missing."""
         if self._schema is None:
-            self._schema = self.adapter.json_schema()
+            by_name = _takes_names(self.type)
+            self._schema = self.adapter.json_schema(by_alias=not by_name, schema_generator=_generator())
+            if by_name and (aliases := _aliases(self.type)):
+                self._schema["x-aliases"] = aliases
             fields = self._schema.get("properties", {})
             for name, made in _made_defaults(self.type).items():
                 if name in fields and "default" not in fields[name]:
@@ -119,6 +127,8 @@ class Codec:
         except ValueError as error:
             if "surrogates not allowed" in str(error):
                 raise _refused(value, what, "it holds a lone surrogate, which is no text") from None
+            if problem := self._problem(value):
+                raise _refused(value, what, f"it is declared as {_name(self.type)}, but: {problem}") from error
             found = _CLASS.search(str(error))
             kind = found[1].rpartition(".")[2] if found else type(value).__name__
             raise _refused(value, what, f"{kind} is not JSON; annotate it with a type, or convert it first") from error
@@ -127,17 +137,29 @@ class Codec:
         self._check_text(value, text, what)
         return text
 
-    def decode(self, text: str, what: str) -> Any:
-        """A fresh value of the type from its JSON text."""
+    def _problem(self, value: Any) -> str:
+        """Why the value is none of the type; empty: it is one, or nobody can tell."""
+        if self.plain:
+            return ""
+        try:
+            self.adapter.validate_python(value, strict=True)
+        except ValueError as error:
+            return first_problem(error)
+        except Exception:  # noqa: BLE001 - a type's own code may raise anything
+            return ""
+        return ""
+
+    def decode(self, text: str, what: str, fits: str = "") -> Any:
+        """A fresh value of the type from its JSON text. ``fits``: what a refusal calls the type."""
         if self.plain:
             return _from_json(text)
         try:
             return self.adapter.validate_json(text)
         except ValueError as error:
-            raise ValueRefused(f"{what} does not fit {_name(self.type)}: {_first_problem(error)}") from error
+            raise ValueRefused(f"{what} does not fit {fits or _name(self.type)}: {first_problem(error)}") from error
         except Exception as error:  # a type's own code may raise anything
             problem = f"reading it raised {in_words(error)}"
-            raise ValueRefused(f"{what} does not fit {_name(self.type)}: {problem}") from error
+            raise ValueRefused(f"{what} does not fit {fits or _name(self.type)}: {problem}") from error
 
     def taken(self, value: Any, what: str) -> tuple[str, Any]:
         """The text of ``value`` and its decoded copy, refused unless the copy equals what was given."""
@@ -193,11 +215,47 @@ def _made_defaults(type_: Any) -> dict[str, Any]:
     return found
 
 
+def _generator() -> type[GenerateJsonSchema]:
+    """Schemas of pydantic, in which a Decimal keeps its limits: a JSON schema calls it a number or any text."""
+    global _Generator
+    if _Generator is None:
+        from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+
+        class Generator(GenerateJsonSchema):
+            def decimal_schema(self, schema: Any) -> JsonSchemaValue:
+                made = super().decimal_schema(schema)
+                limits = {word: schema[word] for word in _LIMITS if schema.get(word) is not None}
+                for one in made.get("anyOf", (made,)):
+                    if one.get("type") == "number":
+                        one[DECIMAL] = {
+                            word: value if isinstance(value, int) else str(value) for word, value in limits.items()
+                        }
+                return made
+
+        _Generator = Generator
+    return _Generator
+
+
+_Generator: type[GenerateJsonSchema] | None = None
+
+
+def _takes_names(type_: Any) -> bool:
+    """Whether a model whose fields have aliases reads them under their own names, too: so the ledger keeps them."""
+    config: Any = getattr(type_, "model_config", None) or getattr(type_, "__pydantic_config__", None) or {}
+    return bool(config.get("populate_by_name") or config.get("validate_by_name"))
+
+
+def _aliases(type_: Any) -> dict[str, str]:
+    found = getattr(type_, "model_fields", {}).items()
+    return {field.alias: name for name, field in found if field.alias is not None and field.alias != name}
+
+
 def _name(type_: Any) -> str:
     return getattr(type_, "__name__", None) or str(type_)
 
 
-def _first_problem(error: Any) -> str:
+def first_problem(error: Any) -> str:
+    """The first sentence of a validator's error, with the field that it is about."""
     if not hasattr(error, "errors"):
         return in_words(error)  # of a validator that is not pydantic's
     first = error.errors(include_url=False)[0]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from quire.errors import InputError
-from quire.model.codec import PLAIN, dump
+from quire.model.codec import dump, parse
+from quire.model.fit import Fit
 from quire.model.given import bare
 from quire.model.record import Record, Status, new_record, started_as
 from quire.model.wait import On, Wait, dump_waits
@@ -27,6 +28,7 @@ class Mould:
         rests = first["rests"]
         self.workflow = str(definition["name"])
         self.schema: Mapping[str, Any] | None = definition.get("schema")
+        self.fit = fit_of(definition)
         blank = new_record(
             record_id="",
             workflow=self.workflow,
@@ -41,17 +43,15 @@ class Mould:
         )
         self._parts = (blank[1:_DATA], blank[_DATA + 1 : _STARTED_AS], blank[_STARTED_AS + 1 :])
 
-    def record(self, record_id: str, item: Any) -> Record:
-        """One of them; data that does not fit is refused."""
-        what = f"the data of {record_id!r}"
+    def record(self, record_id: str, item: Any, what: str | None = None) -> Record:
+        """One of them; data that does not fit is refused. ``what``: the name of the data in a refusal."""
+        what = f"the data of {record_id!r}" if what is None else what
         if not isinstance(item, dict):
-            raise InputError(f"{what} must be an object of named fields, not {type(item).__name__}")
-        text = PLAIN.encode(item, what)
-        problem = misfit(self.schema, item)
-        if problem:
-            raise InputError(f"{what} does not fit workflow {self.workflow!r}: {problem}")
+            whose = what or "it"
+            raise InputError(f"{whose} must be an object of named fields, not {type(item).__name__}")
+        text = self.fit.taken(item, what)
         before, between, after = self._parts
-        given = dump(bare(item, self.schema))
+        given = dump(bare(parse(text), self.schema))
         return Record._make((record_id, *before, text, *between, started_as(self.workflow, given), *after))
 
 
@@ -59,32 +59,6 @@ _DATA = Record._fields.index("data")
 _STARTED_AS = Record._fields.index("started_as")
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
-
-
-def misfit(schema: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
-    """What is wrong with the data by its JSON Schema, as far as it is simple: missing, unknown, of another type."""
-    if not schema or schema.get("type") != "object":
-        return ""
-    fields: Mapping[str, Any] = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in data:
-            return f"{name}: Field required"
-    if schema.get("additionalProperties") is False:
-        for name in data:
-            if name not in fields:
-                return f"{name}: there is no such field; it has {', '.join(fields)}"
-    for name, value in data.items():
-        wanted = fields.get(name, {}).get("type")
-        types = _TYPES.get(wanted) if isinstance(wanted, str) else None
-        if types and (not isinstance(value, types) or (isinstance(value, bool) and wanted != "boolean")):
-            return f"{name}: must be {wanted}, is {value!r}"
-    return ""
+def fit_of(definition: Mapping[str, Any]) -> Fit:
+    """The check of data for a registered workflow."""
+    return Fit(definition.get("schema"), f"workflow {definition['name']!r}")

@@ -10,18 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from quire.clock import new_id
-from quire.errors import IllegalMove, InputError, NotFound, StaleVersion, did_you_mean
+from quire.errors import IllegalMove, NotFound, StaleVersion, did_you_mean
 from quire.machine import approval, transition
 from quire.machine.approval import Vote
 from quire.machine.difference import carried
 from quire.machine.transition import Move
 from quire.model.change import Applied, Change, Conflict, Send
 from quire.model.codec import PLAIN, dump, parse
+from quire.model.fit import Fit
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import UNDO, Record, Status
 from quire.model.wait import On, Wait, load_waits
 from quire.runtime import engine
-from quire.runtime.definition import misfit
+from quire.runtime.definition import fit_of
 from quire.surfaces import arguments
 from quire.surfaces.client_link import landed
 from quire.surfaces.client_looks import ClientLooks
@@ -69,14 +70,14 @@ class ClientActs(ClientLooks):
         if edits is not None:
             what = f"what the answer edits of {record_id!r}"
             edits = parse(PLAIN.encode(arguments.fields(edits, what), what))
-        schema = await self._schema_of(record_id) if edits else None
+        fit = await self._fit_of(record_id) if edits else None
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             wait = _asked(record, question)
             vote = Vote(choice, person, note, dict(edits or {}), via, self.clock.now(), seen)
             approval.check_vote(wait, vote, groups)
-            if edits:  # also of one vote among several: the last one must not fail for it
-                self._check_data(record, dump(parse(record.data) | dict(edits)), schema)
+            if edits and fit is not None:  # also of one vote among several: the last one must not fail for it
+                _check_data(record, parse(record.data) | dict(edits), fit)
             new, answer = approval.counted(wait, vote)
             told: dict[str, Any] = {"choice": choice, "by": person, "via": via, "note": note, "question": wait.name}
             if edits:
@@ -85,8 +86,8 @@ class ClientActs(ClientLooks):
                 waits = [new if w.key == wait.key else w for w in load_waits(record.waits)]
                 return transition.voted(record, record.updated_at, waits, told), ()
             data = dump(parse(record.data) | dict(answer.edits)) if answer.edits else None
-            if data is not None:
-                self._check_data(record, data, schema)
+            if data is not None and fit is not None:
+                _check_data(record, parse(data), fit)
             receipt = _answer_receipt(record, wait, dump(approval.said(answer, record)))
             return transition.answered(record, record.updated_at, wait.key, told, data), (receipt,)
 
@@ -150,12 +151,12 @@ class ClientActs(ClientLooks):
         """
         person = self.who if by is None else by
         text = PLAIN.encode(arguments.fields(data, f"the data of {record_id!r}"), f"the data of {record_id!r}")
-        schema = await self._schema_of(record_id)
+        fit = await self._fit_of(record_id)
 
         async def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             if version is not None and record.version != version:
                 raise StaleVersion(f"{record_id!r} has changed since it was read: it is at version {record.version}")
-            self._check_data(record, text, schema)
+            _check_data(record, parse(text), fit)
             return transition.edit(record, record.updated_at, person, text), await self._loops(record, text)
 
         return await self._looked_and_changed(record_id, decide)
@@ -236,21 +237,11 @@ class ClientActs(ClientLooks):
         [verdict] = await self._commit([change])
         return landed(verdict)
 
-    async def _schema_of(self, record_id: str) -> Mapping[str, Any] | None:
-        """The registered schema of a record's data; None where this process knows the workflow itself."""
+    async def _fit_of(self, record_id: str) -> Fit:
+        """The check of the record's data: by its type, or by the schema that a worker registered."""
         workflow = (await self.get(record_id)).workflow
-        if self.registry.get(workflow) is not None:
-            return None
-        found: Mapping[str, Any] | None = (await engine.definition(self.ledger, workflow)).get("schema")
-        return found
-
-    def _check_data(self, record: Record, text: str, schema: Mapping[str, Any] | None) -> None:
-        """Refuse data that the workflow does not take, by its type, or by the schema that a worker registered."""
-        known = self.registry.get(record.workflow)
-        if known is not None:
-            known.data.decode(text, f"the data of {record.record_id!r}")
-        elif problem := misfit(schema, parse(text)):
-            raise InputError(f"the data of {record.record_id!r} would not fit workflow {record.workflow!r}: {problem}")
+        known = self.registry.get(workflow)
+        return known.fit if known is not None else fit_of(await engine.definition(self.ledger, workflow))
 
     async def _change(
         self, record_id: str, decide: Callable[[Record], tuple[Move, tuple[Receipt, ...]]], change_id: str = ""
@@ -279,6 +270,11 @@ class ClientActs(ClientLooks):
                 continue
             return landed(verdict)
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
+
+
+def _check_data(record: Record, data: Mapping[str, Any], fit: Fit) -> None:
+    """Refuse data that the workflow does not take. A field that stands in the record already may stay."""
+    fit.taken(dict(data), f"the data of {record.record_id!r}", known=parse(record.data))
 
 
 def _in_doubt(record: Record, effect: str) -> Wait:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from quire.errors import InputError
+from quire.model.fit import Fit
 from quire.surfaces.cli.values import Schema, fitted, kinds
 
 #: A cell may be this long.
@@ -113,6 +114,8 @@ def _csv(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterator
     id_place = header.index(by) if by in header else None
     if id_place is not None and by not in fields:
         columns[id_place] = ("", None)
+    if problem := Fit(schema, "").unknown(dict.fromkeys(name for name, _ in columns if name)):
+        raise InputError(f"line 1: {problem} (nothing was started)")
     while True:
         number = reader.line_num + 1
         try:

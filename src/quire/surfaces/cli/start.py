@@ -207,7 +207,7 @@ class _Many:
                 continue
             record_id = row.record_id if row.record_id is not None else new_record_id(f"{self.workflow}_", SYSTEM.now())
             try:
-                yield row.line, mould.record(checked_id(record_id), row.data)
+                yield row.line, mould.record(checked_id(record_id), row.data, "")
             except InputError as error:
                 self.bad.append(_Bad(row.line, str(error)))
 

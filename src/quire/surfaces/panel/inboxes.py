@@ -14,7 +14,7 @@ from quire.errors import QuireError
 from quire.model.change import Applied, Refused
 from quire.model.codec import PLAIN, parse
 from quire.model.record import Record
-from quire.runtime.definition import new_from
+from quire.runtime.definition import Mould
 from quire.runtime.schedule import first_record
 from quire.surfaces.arguments import checked_id
 from quire.surfaces.client import Client
@@ -224,12 +224,9 @@ class Inboxes:
     async def _record(self, inbox: Inbox, record_id: str, data: dict[str, Any], now: float) -> Record:
         known = self._client.registry.get(inbox.workflow)
         if known is None:
-            return new_from(await self._client.definition(inbox.workflow), record_id, data, now, None, 0)
-        what = "the row"
-        text = PLAIN.encode(data, what)
-        if not known.data.plain:
-            text, _ = known.data.taken(known.data.decode(text, what), what)
-        return first_record(known, record_id, text, now)
+            mould = Mould(await self._client.definition(inbox.workflow), now, None, 0)
+            return mould.record(record_id, data, "the row")
+        return first_record(known, record_id, known.taken(data, "the row"), now)
 
     # -- results -------------------------------------------------------------------------------------------------
 

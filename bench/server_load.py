@@ -31,8 +31,8 @@ from callers import STANDING, Callers, Told
 from pauses import untouched, watched
 
 from quire import Run, Workflow
-from quire.runtime import process
-from quire.surfaces.client import Client
+from quire.client.client import Client
+from quire.ledger import process
 
 SPAWN = multiprocessing.get_context("spawn")
 #: Records that go round for ever: the workers never run out of work.

@@ -25,9 +25,9 @@ import httpx2
 import machine
 
 from quire import Run, Workflow
-from quire.ledger.sheets import SheetsLedger
+from quire.client.client import Client
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.record import Record
-from quire.surfaces.client import Client
 from quire.testing.conformance import new_start
 
 LATENCY = 0.3

@@ -18,7 +18,7 @@ from quire.surfaces.alerts import channel
 from quire.surfaces.cli import cli, error_reference
 from quire.surfaces.cli.beside import checked_telemetry
 from quire.surfaces.config import load
-from quire.surfaces.server import oidc
+from quire.surfaces.server.auth import oidc
 from tests.pages import NOT_HERE, Reader, blocks, commands
 
 ROOT = Path(__file__).parents[1]

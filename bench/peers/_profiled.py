@@ -103,7 +103,7 @@ def apart(name: str) -> str:
 
 
 def module_of(path: str) -> str:
-    """quire/runtime/worker.py, asyncio, the name of a package or of a module of the standard library."""
+    """quire/worker/worker.py, asyncio, the name of a package or of a module of the standard library."""
     if path.startswith("<"):
         return "generated"  # of named tuples and dataclasses
     if os.path.dirname(path) == os.path.dirname(__file__):

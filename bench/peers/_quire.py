@@ -34,7 +34,7 @@ from _profiled import Profiled
 
 import quire
 from quire import Act, Client, NotDone, Record, Run, Status, Workflow, effect
-from quire.ledger.postgres_leaves import COLUMNS, ROOM
+from quire.ledger.postgres.pages import COLUMNS, ROOM
 
 #: The steps do nothing, so a worker takes many at a time; its default of 100 is made for steps that wait for a model.
 AT_ONCE = 2000

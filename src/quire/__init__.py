@@ -8,32 +8,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quire.client.client import Client as Client
+    from quire.client.client import aopen as aopen
+    from quire.client.handle import Handle as Handle
+    from quire.client.plain import PlainClient as PlainClient
+    from quire.client.plain import open as open
     from quire.clock import Span as Span
     from quire.errors import QuireError as QuireError
-    from quire.machine.approval import Answer as Answer
-    from quire.machine.effect import Act as Act
-    from quire.machine.effect import Effect as Effect
-    from quire.machine.effect import NotDone as NotDone
-    from quire.machine.effect import effect as effect
-    from quire.machine.effect import rate as rate
-    from quire.machine.fanout import Failed as Failed
-    from quire.machine.retry import Fail as Fail
-    from quire.machine.retry import Retry as Retry
-    from quire.machine.source import Cron as Cron
-    from quire.machine.source import Inbox as Inbox
-    from quire.machine.workflow import Workflow as Workflow
-    from quire.machine.workflow import workflow as workflow
     from quire.model.change import Query as Query
     from quire.model.record import Record as Record
     from quire.model.record import Status as Status
-    from quire.runtime.run import Pending as Pending
-    from quire.runtime.run import Run as Run
-    from quire.runtime.run import SyncRun as SyncRun
-    from quire.surfaces.client import Client as Client
-    from quire.surfaces.client import aopen as aopen
-    from quire.surfaces.handle import Handle as Handle
-    from quire.surfaces.plain import PlainClient as PlainClient
-    from quire.surfaces.plain import open as open
+    from quire.run.run import Pending as Pending
+    from quire.run.run import Run as Run
+    from quire.run.run import SyncRun as SyncRun
+    from quire.workflows.approval import Answer as Answer
+    from quire.workflows.effect import Act as Act
+    from quire.workflows.effect import Effect as Effect
+    from quire.workflows.effect import NotDone as NotDone
+    from quire.workflows.effect import effect as effect
+    from quire.workflows.effect import rate as rate
+    from quire.workflows.fanout import Failed as Failed
+    from quire.workflows.retry import Fail as Fail
+    from quire.workflows.retry import Retry as Retry
+    from quire.workflows.sources import Cron as Cron
+    from quire.workflows.sources import Inbox as Inbox
+    from quire.workflows.workflow import Workflow as Workflow
+    from quire.workflows.workflow import workflow as workflow
 
 __version__ = "0.1.0"
 
@@ -41,30 +41,30 @@ __version__ = "0.1.0"
 _HOMES = {
     "Span": "quire.clock",
     "QuireError": "quire.errors",
-    "Answer": "quire.machine.approval",
-    "Act": "quire.machine.effect",
-    "Effect": "quire.machine.effect",
-    "NotDone": "quire.machine.effect",
-    "effect": "quire.machine.effect",
-    "rate": "quire.machine.effect",
-    "Failed": "quire.machine.fanout",
-    "Fail": "quire.machine.retry",
-    "Retry": "quire.machine.retry",
-    "Cron": "quire.machine.source",
-    "Inbox": "quire.machine.source",
-    "Workflow": "quire.machine.workflow",
-    "workflow": "quire.machine.workflow",
+    "Answer": "quire.workflows.approval",
+    "Act": "quire.workflows.effect",
+    "Effect": "quire.workflows.effect",
+    "NotDone": "quire.workflows.effect",
+    "effect": "quire.workflows.effect",
+    "rate": "quire.workflows.effect",
+    "Failed": "quire.workflows.fanout",
+    "Fail": "quire.workflows.retry",
+    "Retry": "quire.workflows.retry",
+    "Cron": "quire.workflows.sources",
+    "Inbox": "quire.workflows.sources",
+    "Workflow": "quire.workflows.workflow",
+    "workflow": "quire.workflows.workflow",
     "Query": "quire.model.change",
     "Record": "quire.model.record",
     "Status": "quire.model.record",
-    "Pending": "quire.runtime.run",
-    "Run": "quire.runtime.run",
-    "SyncRun": "quire.runtime.run",
-    "Client": "quire.surfaces.client",
-    "Handle": "quire.surfaces.handle",
-    "aopen": "quire.surfaces.client",
-    "PlainClient": "quire.surfaces.plain",
-    "open": "quire.surfaces.plain",
+    "Pending": "quire.run.run",
+    "Run": "quire.run.run",
+    "SyncRun": "quire.run.run",
+    "Client": "quire.client.client",
+    "Handle": "quire.client.handle",
+    "aopen": "quire.client.client",
+    "PlainClient": "quire.client.plain",
+    "open": "quire.client.plain",
 }
 
 __all__ = [*_HOMES, "main"]  # noqa: PLE0604 - the names of a dict are strings

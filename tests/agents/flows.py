@@ -18,7 +18,7 @@ from pydantic_ai import Agent
 
 import quire
 import quire.agents.receipts
-import quire.ledger.sqlite
+import quire.ledger.sqlite.ledger
 from quire import Run, workflow
 from quire.agents import converse, durable
 

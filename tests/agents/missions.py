@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import quire
-from quire.agents.blueprint import Blueprint
-from quire.agents.flow import compiled
-from quire.agents.reading import load
+from quire.agents.blueprint.blueprint import Blueprint
+from quire.agents.blueprint.reading import load
+from quire.agents.missions.flow import compiled
+from quire.client.client import Client
+from quire.client.handle import Handle
 from quire.clock import SYSTEM, Clock
-from quire.surfaces.client import Client
-from quire.surfaces.handle import Handle
 
 
 def blueprint(model: Any, **more: Any) -> Blueprint:

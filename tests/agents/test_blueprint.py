@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from quire.agents.blueprint import Blueprint, schema
-from quire.agents.reading import load
-from quire.agents.report import AgentReport, Report, markdown
+from quire.agents.blueprint.blueprint import Blueprint, schema
+from quire.agents.blueprint.reading import load
+from quire.agents.missions.report import AgentReport, Report, markdown
 from quire.errors import DefinitionError, InputError
 
 ROOT = Path(__file__).parents[2]

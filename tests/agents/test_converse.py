@@ -18,8 +18,8 @@ from pydantic_ai.usage import RequestUsage
 import quire
 from quire import Run, workflow
 from quire.agents import Receipts, converse, durable, mission
+from quire.agents.blueprint.reading import load
 from quire.agents.durability import Prompt
-from quire.agents.reading import load
 from quire.errors import DefinitionError
 from quire.model.record import Status
 from quire.testing import ToldClock

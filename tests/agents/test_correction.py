@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from quire.agents.blueprint.reading import load
 from quire.agents.corrected import fits
 from quire.agents.correction import CutOff, Fault, Faulty, GaveUp, Refused, Tries, classified
-from quire.agents.reading import load
+from quire.agents.missions.story import read
 from quire.agents.spend import LimitReached
-from quire.agents.story import read
+from quire.client.client import Client
 from quire.model.record import Status
-from quire.surfaces.client import Client
 from tests.agents.conftest import Serve
 from tests.agents.missions import blueprint, opened, started
 from tests.agents.stand_in import Answer, Asked

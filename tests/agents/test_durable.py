@@ -16,7 +16,7 @@ from pydantic_ai.toolsets import FunctionToolset
 import quire
 from quire import Run, workflow
 from quire.agents import Receipts, durable
-from quire.agents.blueprint import ModelSpec
+from quire.agents.blueprint.blueprint import ModelSpec
 from quire.agents.durability import Prompt
 from quire.agents.models import build
 from quire.errors import NotFound

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from quire.agents.blueprint.reading import load
 from quire.agents.corrected import fits
 from quire.agents.judging import judgement, request
-from quire.agents.reading import load
-from quire.agents.replay import replay
-from quire.agents.story import read
+from quire.agents.missions.replay import replay
+from quire.agents.missions.story import read
 from quire.model.record import Status
 from quire.testing import ToldClock
 from tests.agents.conftest import Serve

@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 import quire
-from quire.agents.flow import compiled
-from quire.agents.report import Report
-from quire.agents.story import Story, read
+from quire.agents.missions.flow import compiled
+from quire.agents.missions.report import Report
+from quire.agents.missions.story import Story, read
 from quire.model.record import Status
 from tests.agents.conftest import Serve
 from tests.agents.missions import agent_of, blueprint

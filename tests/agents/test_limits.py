@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import quire
-from quire.agents.flow import compiled
-from quire.agents.reading import load
-from quire.agents.replay import replay
+from quire.agents.blueprint.reading import load
+from quire.agents.missions.flow import compiled
+from quire.agents.missions.replay import replay
 from quire.agents.spend import LimitReached, Meter
+from quire.client.client import Client
 from quire.model.record import Status
 from quire.model.wait import load_waits
-from quire.surfaces.client import Client
 from quire.testing import ToldClock
 from tests.agents.conftest import Serve
 from tests.agents.missions import agent_of, blueprint, opened, started

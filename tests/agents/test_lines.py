@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quire.agents.reading import load
+from quire.agents.blueprint.reading import load
 from tests.agents.test_blueprint import YAML, refused
 
 TOML = """\

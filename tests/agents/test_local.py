@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from quire.agents import local
+from quire.agents.missions.replay import replay
+from quire.agents.missions.story import read
 from quire.agents.provider import split
-from quire.agents.replay import replay
-from quire.agents.story import read
 from quire.model.record import Status
 from tests.agents.conftest import KEY, Serve
 from tests.agents.missions import agent_of, blueprint, opened, started

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from quire.agents.reading import load
-from quire.agents.replay import replay
-from quire.agents.story import TOOLS, read
+from quire.agents.blueprint.reading import load
+from quire.agents.missions.replay import replay
+from quire.agents.missions.story import TOOLS, read
 from quire.errors import DefinitionError
 from quire.model.record import Status
 from tests.agents.conftest import Serve

@@ -15,15 +15,15 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from quire.agents import mission_view
-from quire.agents.daily import spent_on
+from quire.agents.blueprint.reading import load
 from quire.agents.history import loaded, size
-from quire.agents.reading import load
-from quire.agents.story import pace, read, spent_by_day
+from quire.agents.missions.daily import spent_on
+from quire.agents.missions.story import pace, read, spent_by_day
 from quire.errors import Halted
 from quire.folder.local import LocalFolder
 from quire.model.record import Status
-from quire.surfaces.projecting import projector_of
 from quire.testing import ToldClock
+from quire.upkeep.projecting import projector_of
 from tests.agents.conftest import KEY, Serve
 from tests.agents.missions import agent_of, blueprint, opened, started
 from tests.agents.stand_in import Answer, Asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quire.agents.story import read
+from quire.agents.missions.story import read
 from quire.model.record import Status
 from quire.testing import ToldClock
 from tests.agents.conftest import KEY, Serve

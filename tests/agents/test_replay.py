@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quire.agents.reading import load
-from quire.agents.recording import NotRecorded, Recording
-from quire.agents.replay import replay, what_if
+from quire.agents.blueprint.reading import load
+from quire.agents.missions.recording import NotRecorded, Recording
+from quire.agents.missions.replay import replay, what_if
 from quire.errors import InputError
 from quire.model.record import Status
 from quire.testing import ToldClock

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quire.client.client import Client
 from quire.folder.local import LocalFolder
 from quire.model.record import Status
-from quire.surfaces.client import Client
-from quire.surfaces.projecting import projector_of
+from quire.upkeep.projecting import projector_of
 from tests.agents.conftest import Serve
 from tests.agents.missions import agent_of, blueprint, opened, started
 from tests.agents.stand_in import Answer, Asked

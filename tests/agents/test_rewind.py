@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quire.agents import mission_view
-from quire.agents.replay import replay
-from quire.agents.story import read
+from quire.agents.missions.replay import replay
+from quire.agents.missions.story import read
 from quire.errors import IllegalMove
 from quire.model.record import Status
 from tests.agents.conftest import Serve

@@ -18,7 +18,7 @@ import pydantic_ai.models.openai  # noqa: F401
 import quire
 import quire.agents.cast
 import quire.agents.receipts
-import quire.ledger.sqlite
+import quire.ledger.sqlite.ledger
 from quire.agents import mission
 
 

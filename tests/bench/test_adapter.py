@@ -58,8 +58,8 @@ def test_samples_are_thinned_but_the_last_one_stays() -> None:
 @pytest.mark.parametrize(
     ("path", "module"),
     [
-        ("/x/lib/python3.11/site-packages/quire/ledger/rules.py", "quire/ledger/rules.py"),
-        ("/x/src/quire/runtime/hold.py", "quire/runtime/hold.py"),
+        ("/x/lib/python3.11/site-packages/quire/rules/draft.py", "quire/rules/draft.py"),
+        ("/x/src/quire/run/passes.py", "quire/run/passes.py"),
         ("/x/lib/python3.11/site-packages/psycopg/pq/_ctypes.py", "psycopg"),
         (threading.__file__, "threading"),
         ("<string>", "generated"),

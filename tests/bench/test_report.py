@@ -128,23 +128,23 @@ def test_what_grows_is_drawn_as_a_curve(tmp_path: Path) -> None:
 
 def test_time_is_grouped_by_what_a_module_does_and_what_no_function_used_is_the_loop_or_waiting() -> None:
     threads = {
-        "MainThread": {"quire/ledger/rules.py": 1.0, "quire/model/codec.py": 0.5, "json": 0.5, "~waiting": 3.0},
-        "quire-write_0": {"~sqlite": 1.0, "quire/ledger/sqlite.py": 1.0, "~waiting": 9.0},
+        "MainThread": {"quire/rules/draft.py": 1.0, "quire/model/codec.py": 0.5, "json": 0.5, "~waiting": 3.0},
+        "quire-write_0": {"~sqlite": 1.0, "quire/ledger/sqlite/ledger.py": 1.0, "~waiting": 9.0},
         "quire-read_0": {"~sqlite": 1.0},
     }
     assert where.grouped({"seconds": 10.0, "loop_cpu": 3.0, "threads": threads}) == {
-        where.LOOP: {"rules (ledger/rules)": 0.1, "rows and JSON (model)": 0.1, "event loop": 0.1, "waiting": 0.7},
+        where.LOOP: {"rules (rules)": 0.1, "rows and JSON (model)": 0.1, "event loop": 0.1, "waiting": 0.7},
         where.OTHERS: {"SQLite itself": 0.2, "store (ledger, but for rules and wire)": 0.1},
     }
 
 
 def test_the_page_says_where_the_time_goes_from_the_profiles_of_the_run(tmp_path: Path) -> None:
-    threads = {"MainThread": {"quire/ledger/rules.py": 1.0, "~waiting": 3.0}}
+    threads = {"MainThread": {"quire/rules/draft.py": 1.0, "~waiting": 3.0}}
     profile = {"peer": "quire_postgres", "workload": "W2", "seconds": 4.0, "loop_cpu": 1.0, "threads": threads}
     measured = made.run("W2", "quire_postgres", steps=10, seconds=2.0, cpu={"own": 1.0, "server": 0.5})
     text = page(made.results(measured, profiles=[profile]), tmp_path)
     assert "| part | W2 Quire, PostgreSQL, event loop's thread |" in text
-    assert "| rules (ledger/rules) | 25 % |\n| waiting | 75 % |" in text
+    assert "| rules (rules) | 25 % |\n| waiting | 75 % |" in text
     assert "- W2, Quire, PostgreSQL: Quire's process used 0.50 cores, the server behind it 0.25, of 2." in text
 
 

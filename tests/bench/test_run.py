@@ -39,13 +39,13 @@ def test_a_run_measures_writes_its_page_and_is_resumed_without_measuring_again(t
     assert found["W2", "quire_sqlite"]["steps"] == found["W2", "raw_sqlite"]["steps"] == 300
     assert found["W2", "quire_sqlite"]["cpu"]["own"] > 0
     [profile] = results["profiles"]
-    assert profile["threads"]["MainThread"]["quire/runtime/hold.py"] > 0
+    assert profile["threads"]["MainThread"]["quire/run/passes.py"] > 0
     assert any("~sqlite" in modules for modules in profile["threads"].values())
 
     page = tmp_path / "out" / "benchmarks.md"
     text = page.read_text()
     assert "## W2: 300 records x 10 no-op durable steps at once" in text
-    assert "| rules (ledger/rules) |" in text
+    assert "| rules (rules) |" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]  # the scratch directories are gone
     page.unlink()
     harness.main(["--render", str(raw)])

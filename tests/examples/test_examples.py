@@ -10,7 +10,7 @@ import pytest
 from examples import broker, onboarding, publishing, saga, status_table, tracker
 from quire import Status, aopen
 from quire.errors import IllegalMove
-from quire.runtime.dependencies import made
+from quire.run.dependencies import made
 from quire.testing import Trial, every_kill
 
 

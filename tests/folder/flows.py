@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from quire import Act, Run, Workflow, effect
+from quire.client.client import Client
 from quire.clock import Clock
 from quire.folder.local import LocalFolder
-from quire.ledger.sqlite import SqliteLedger
-from quire.surfaces.client import Client
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.testing import ToldClock
 
 publish = Workflow("seo_publish", result=str)

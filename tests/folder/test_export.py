@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
+from quire.client.client import Client
 from quire.errors import InputError
 from quire.model.change import Query
 from quire.model.record import Record
-from quire.surfaces.client import Client
-from quire.surfaces.evidence import source_of
-from quire.surfaces.export import RECORD_COLUMNS, _cells, export
-from quire.surfaces.rotate import rotate
-from quire.surfaces.workbook import Workbook
 from quire.testing import ToldClock
+from quire.upkeep.evidence import source_of
+from quire.upkeep.export import RECORD_COLUMNS, _cells, export
+from quire.upkeep.rotate import rotate
+from quire.upkeep.workbook import Workbook
 from tests.folder.flows import opened, publish, steps
 
 HOSTILE = ["=1+1", "a:b|c/d_e'f", "Zürich 價格", "@SUM(1)", "x" * 400]
@@ -85,7 +85,7 @@ async def test_a_workbook_opens_and_its_text_is_text(tmp_path: Path) -> None:
 async def test_a_sheet_that_is_full_goes_on_in_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from openpyxl import load_workbook
 
-    monkeypatch.setattr("quire.surfaces.workbook.SHEET_ROWS", 3)
+    monkeypatch.setattr("quire.upkeep.workbook.SHEET_ROWS", 3)
 
     async def rows() -> AsyncIterator[list[int]]:
         for number in range(5):

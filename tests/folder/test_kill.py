@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from quire.clock import SYSTEM
-from quire.runtime.projector import Projector
-from quire.surfaces.verify import verify
+from quire.folder.projector import Projector
+from quire.upkeep.verify import verify
 from tests.folder.flows import files, opened, steps
 
 PROJECT = """
 import asyncio, signal, sys
 from pathlib import Path
 from quire.clock import SYSTEM
-from quire.runtime.projector import Projector
+from quire.folder.projector import Projector
 from tests.folder.flows import opened
 
 async def main():

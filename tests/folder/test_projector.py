@@ -13,24 +13,24 @@ from typing import Any
 import pytest
 
 from quire import Run, Workflow
+from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.errors import LeaseLost, LedgerUnavailable
 from quire.folder import table
 from quire.folder.base import FolderError, unfenced
 from quire.folder.disk import Disk
 from quire.folder.local import LocalFolder
+from quire.folder.projector import Projector
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Change, Claim, Holding, Slot
 from quire.model.receipt import Kind, Stage
 from quire.model.side import Worker
-from quire.runtime.dependencies import Dependencies
-from quire.runtime.projector import Projector
-from quire.surfaces.client import Client
-from quire.surfaces.verify import verify
+from quire.run.dependencies import Dependencies
 from quire.testing import ToldClock
+from quire.upkeep.verify import verify
 from tests.folder.flows import ALL, broken, files, opened, publish, steps, stuck, tell
 
 BASE = "Workflows/seo_publish"

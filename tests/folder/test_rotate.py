@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from quire.client.client import Client
 from quire.errors import LedgerError, LedgerUnavailable
 from quire.folder.base import FolderError
 from quire.folder.local import LocalFolder
+from quire.folder.projector import Projector
 from quire.folder.segment import path_of, read_segment
 from quire.model.event import Event
 from quire.model.side import Setting
-from quire.runtime.projector import Projector
-from quire.surfaces.client import Client
-from quire.surfaces.rotate import rotate
-from quire.surfaces.verify import verify
 from quire.testing import ToldClock
+from quire.upkeep.rotate import rotate
+from quire.upkeep.verify import verify
 from tests.folder.flows import files, opened, publish, steps
 from tests.folder.test_projector import LedgerProxy, Stopped
 

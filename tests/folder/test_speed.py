@@ -13,8 +13,8 @@ import pytest
 from quire.clock import SYSTEM
 from quire.folder.disk import Disk
 from quire.folder.local import LocalFolder
+from quire.folder.projector import Projector
 from quire.ledger.base import Ledger
-from quire.runtime.projector import Projector
 from quire.testing import ToldClock
 from quire.testing.faults import PassingLedger
 from tests.folder.flows import files, opened, steps

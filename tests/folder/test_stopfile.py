@@ -9,8 +9,8 @@ import pytest
 
 from quire.errors import Halted
 from quire.model.record import Status
-from quire.runtime import stopfile
 from quire.testing import ToldClock
+from quire.worker import stop_file as stopfile
 from tests.folder.flows import opened, steps
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from quire.client.client import Client
 from quire.clock import SYSTEM
-from quire.runtime.projector import Projector
-from quire.surfaces.client import Client
-from quire.surfaces.verify import Verified, verify
+from quire.folder.projector import Projector
+from quire.upkeep.verify import Verified, verify
 from tests.folder.flows import opened, publish, steps
 
 BASE = "folder/Workflows/seo_publish"

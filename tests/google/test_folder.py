@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from hectograph import Emulator
+from quire.client.client import Client
 from quire.folder.base import Directory, FolderError, Gone, Once, Rank, Replace
 from quire.folder.drive import DriveFolder
+from quire.folder.projector import Projector
 from quire.google.drive import SPREADSHEET
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sheets import SheetsLedger
-from quire.runtime.projector import Projector
-from quire.surfaces.client import Client
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.testing import ToldClock
 from tests.folder.flows import ALL, publish
 from tests.google.conftest import control

@@ -14,8 +14,8 @@ import pytest
 from psycopg import sql
 
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.testing import ToldClock
 from quire.testing.postgres import PostgresServer
 from tests.ledger.stepping import SteppedSqlite
@@ -70,7 +70,7 @@ def emptied_database(postgres_server: PostgresServer) -> Iterator[EmptiedDatabas
 @pytest.fixture(scope="session")
 def empty_ledger_in_postgres(postgres_server: PostgresServer) -> str:
     """A database with the tables of a ledger, to be copied: that is much quicker than to make them again."""
-    from quire.ledger.postgres import PostgresLedger
+    from quire.ledger.postgres.ledger import PostgresLedger
 
     url = postgres_server.create_database()
 
@@ -85,7 +85,7 @@ def empty_ledger_in_postgres(postgres_server: PostgresServer) -> str:
 
 
 def postgres_ledgers(url: str, clock: ToldClock) -> MakeLedger:
-    from quire.ledger.postgres import PostgresLedger
+    from quire.ledger.postgres.ledger import PostgresLedger
 
     return lambda: PostgresLedger(url, clock)
 

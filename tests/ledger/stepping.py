@@ -14,9 +14,9 @@ import psycopg
 
 from quire.clock import SYSTEM
 from quire.ledger.base import Ledger
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.rows import TABLES
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.columns import TABLES
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 
 if TYPE_CHECKING:
     from quire.testing.conformance.suite import Together

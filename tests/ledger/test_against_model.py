@@ -23,17 +23,17 @@ from hypothesis.stateful import (
 from quire.clock import new_id
 from quire.errors import IllegalMove, WorkerClosed
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sqlite import SqliteLedger
-from quire.machine import transition
-from quire.machine.outcome import Done, Next, Saved, Tried, Waits
-from quire.machine.transition import Move
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Change, Claim, Claimed, Holding, Order, Query, Rate, Send, Slot
 from quire.model.event import Event, Line, first_break
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait
+from quire.rules import moves as transition
+from quire.rules.moves import Move
+from quire.rules.outcome import Done, Next, Saved, Tried, Waits
 from quire.testing import ToldClock
 from quire.testing.conformance import (
     FLOW,

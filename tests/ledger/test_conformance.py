@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from quire.ledger.base import Ledger
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.testing import LedgerConformance
 from quire.testing.conformance import start, the
 from quire.testing.conformance.suite import Together

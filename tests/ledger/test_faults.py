@@ -9,10 +9,10 @@ import pytest
 
 from quire.errors import LedgerUnavailable
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.machine.outcome import Done
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import Applied, Query
 from quire.model.record import Status
+from quire.rules.outcome import Done
 from quire.testing import HoldingLedger, LossyLedger, ToldClock
 from quire.testing.conformance import beat, claim, commit, new_settle, new_start, start
 from quire.testing.faults import WRITES, Fault, PassingLedger, lose_nth

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from quire import Act, Run, Status, Workflow, effect, workflow
+from quire.client.client import Client
 from quire.ledger.base import Ledger
-from quire.machine.workflow import Registry
 from quire.model.event import first_break
-from quire.runtime.dependencies import Dependencies
-from quire.runtime.worker import Worker
-from quire.surfaces.client import Client
+from quire.run.dependencies import Dependencies
 from quire.testing import LossyLedger, ToldClock
 from quire.testing.faults import Fault, lose_nth
+from quire.worker.worker import Worker
+from quire.workflows.workflow import Registry
 
 #: The verbs of a worker whose loss it must bear.
 VERBS = frozenset({"commit", "claim", "send", "beat", "recover"})

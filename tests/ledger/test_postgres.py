@@ -21,24 +21,22 @@ import pytest
 
 from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
-from quire.ledger import (
-    postgres,
-    postgres_bell,
-    postgres_claim,
-    postgres_leaves,
-    postgres_link,
-    postgres_view,
-    queries,
-    rows,
-)
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_wire import Wire
-from quire.machine import transition
-from quire.machine.outcome import Done, Next
+from quire.ledger import columns as rows
+from quire.ledger import queries
+from quire.ledger.postgres import ledger as postgres
+from quire.ledger.postgres import notifications as postgres_bell
+from quire.ledger.postgres import pages as postgres_leaves
+from quire.ledger.postgres import server as postgres_link
+from quire.ledger.postgres import view as postgres_view
+from quire.ledger.postgres.fast import claims as postgres_claim
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.wire import Wire
 from quire.model.change import Applied, Change, Claim, Conflict, Holding, Query, Rate, Refused, Send, Verdict
 from quire.model.event import Event
 from quire.model.record import Record, Status
 from quire.model.side import Setting
+from quire.rules import moves as transition
+from quire.rules.outcome import Done, Next
 from quire.testing import ToldClock
 from quire.testing.conformance import (
     FLOW,
@@ -1218,7 +1216,7 @@ def test_a_bad_address_is_refused() -> None:
 
 
 def test_without_psycopg_the_message_says_what_to_install() -> None:
-    code = "import sys; sys.modules['psycopg'] = None; import quire.ledger.postgres"
+    code = "import sys; sys.modules['psycopg'] = None; import quire.ledger.postgres.ledger"
 
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 

@@ -12,13 +12,15 @@ import pytest
 
 from quire.clock import SYSTEM
 from quire.errors import LedgerError, LedgerUnavailable
-from quire.ledger import postgres, postgres_link, postgres_wire
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_lane import Lane
-from quire.ledger.postgres_wire import Address, Clash, Lost, Wire, Wrong
-from quire.machine.outcome import Done
+from quire.ledger.postgres import ledger as postgres
+from quire.ledger.postgres import server as postgres_link
+from quire.ledger.postgres import wire as postgres_wire
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.pool import Lane
+from quire.ledger.postgres.wire import Address, Clash, Lost, Wire, Wrong
 from quire.model.change import Applied, Change, Claim, Query, Verdict
 from quire.model.record import Status
+from quire.rules.outcome import Done
 from quire.testing.conformance import beat, claim, new_settle, slot, start_all
 from quire.testing.postgres import PostgresServer
 from tests.ledger.test_postgres import Proxy, opened, raw, somebody_waits

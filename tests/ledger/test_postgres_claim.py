@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from quire.errors import Moved, WorkerClosed
-from quire.ledger import postgres_claim
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_wire import Answer, Lost, Wire
-from quire.machine.outcome import Waits
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.postgres.fast import claims as postgres_claim
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.wire import Answer, Lost, Wire
 from quire.model.change import Change, Claim, Slot
 from quire.model.event import Event
 from quire.model.record import Record
 from quire.model.wait import On, Wait
+from quire.rules.outcome import Waits
 from quire.testing import ToldClock
 from quire.testing.conformance import (
     FLOW,

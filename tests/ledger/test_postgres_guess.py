@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from quire.errors import LedgerUnavailable
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_bell import Bell
-from quire.ledger.postgres_wire import Address, Answer, Clash, Wire
-from quire.machine.outcome import Done, Next
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.notifications import Bell
+from quire.ledger.postgres.wire import Address, Answer, Clash, Wire
 from quire.model.change import Applied, Change, Conflict, Refused, Send, Verdict
 from quire.model.record import Record, Status
+from quire.rules.outcome import Done, Next
 from quire.testing.conformance import (
     applied,
     beat,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from quire.errors import LedgerUnavailable
-from quire.ledger import postgres_heads
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_claim import PostgresClaims
-from quire.ledger.postgres_heads import LATE_SECONDS, WHOLE_SECONDS, Heads, code_of
-from quire.ledger.postgres_wire import Lost
+from quire.ledger.postgres.fast import queue_marks as postgres_heads
+from quire.ledger.postgres.fast.claims import PostgresClaims
+from quire.ledger.postgres.fast.queue_marks import LATE_SECONDS, WHOLE_SECONDS, Heads, code_of
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.wire import Lost
 from quire.model.change import Claim, Claimed, Order, Slot
 from quire.model.record import Record, Status, new_record
 from quire.testing import ToldClock

@@ -10,15 +10,15 @@ from typing import cast
 import psycopg
 import pytest
 
-from quire.ledger import postgres_leaves
 from quire.ledger.base import Ledger
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_leaves import FEW, ROOM
-from quire.ledger.postgres_look import WORD, _horizon
-from quire.machine.outcome import Done, Next
+from quire.ledger.postgres import pages as postgres_leaves
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.pages import FEW, ROOM
+from quire.ledger.postgres.reads import WORD, _horizon
 from quire.model.change import Applied, Change, Query
 from quire.model.event import Event, first_break
 from quire.model.record import Record, Status
+from quire.rules.outcome import Done, Next
 from quire.testing import LedgerConformance, ToldClock
 from quire.testing.conformance import applied, beat, claim, new_settle, new_start, slot, start, start_all
 from quire.testing.conformance.suite import Together

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from quire.ledger.postgres_wire import Address, Lost, Wire
+from quire.ledger.postgres.wire import Address, Lost, Wire
 from quire.model.record import Status
 from quire.testing.conformance import run, the
 from tests.ledger.test_postgres import kill_all, opened

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from quire.ledger import postgres_write
-from quire.ledger.postgres_write import MOST_SHAPES, _filled, _insert
+from quire.ledger.postgres import writer as postgres_write
+from quire.ledger.postgres.writer import MOST_SHAPES, _filled, _insert
 
 TYPES = {"record_id": "text"} | {f"c{number}": "bigint" for number in range(8)}
 

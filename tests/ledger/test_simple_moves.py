@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from quire.ledger.rules import Draft
-from quire.ledger.tables import Tables
+from quire.ledger.memory.tables import Tables
 from quire.model.change import Change, Rate
 from quire.model.event import Line
 from quire.model.record import Record, Status, new_record
 from quire.model.side import EVERYWHERE, Control, Fanin, Signal
+from quire.rules.draft import Draft
 from quire.testing.conformance import FLOW, OUTCOMES, STEP, new_answer, new_settle, slot
 
 NOW = 1000.0

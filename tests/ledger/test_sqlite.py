@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from quire.ledger import queries, rows, sqlite_looks
+from quire.ledger import columns as rows
+from quire.ledger import queries
 from quire.ledger.queries import query_sql
-from quire.ledger.sqlite import GLANCE_SECONDS, SqliteLedger
-from quire.machine.outcome import Done, Saved
+from quire.ledger.sqlite import reads as sqlite_looks
+from quire.ledger.sqlite.ledger import GLANCE_SECONDS, SqliteLedger
 from quire.model.change import Claim, Query
 from quire.model.record import Record, Status
 from quire.model.side import Control
+from quire.rules.outcome import Done, Saved
 from quire.testing import ToldClock
 from quire.testing.conformance import applied, beat, claim, order, run, settle, slot, start_all, the, wait_for
 

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused
-from quire.ledger import sqlite, sqlite_gate
-from quire.ledger.postgres import PostgresLedger
-from quire.ledger.postgres_wire import Wire
-from quire.ledger.sqlite import SqliteLedger
-from quire.ledger.sqlite_gate import Gate
+from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.wire import Wire
+from quire.ledger.sqlite import ledger as sqlite
+from quire.ledger.sqlite import writer_lock as sqlite_gate
+from quire.ledger.sqlite.ledger import SqliteLedger
+from quire.ledger.sqlite.writer_lock import Gate
 from quire.model.side import Setting
 
 

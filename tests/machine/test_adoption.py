@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quire.machine import adoption, transition
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, dump_waits, load_waits
+from quire.rules import adoption
+from quire.rules import moves as transition
 from tests.machine.test_transition import DOUBT, LATER, NOW, QUESTION, SIGNAL, C, N, P, R, W, a_record
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.machine.difference import MOST_CHARACTERS, MOST_OF_A_NAME, Known, before, carried, changes, same
+from quire.client.client import Client
+from quire.explain import words as telling
 from quire.model.codec import dump, parse
-from quire.surfaces import telling
-from quire.surfaces.client import Client
+from quire.rules.difference import MOST_CHARACTERS, MOST_OF_A_NAME, Known, before, carried, changes, same
 from tests.surfaces.server.conftest import make_publish
 
 TEXT = st.characters(codec="utf-8", exclude_characters="\0")

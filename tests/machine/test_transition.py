@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from quire.errors import IllegalMove
-from quire.machine import transition
-from quire.machine.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
-from quire.machine.transition import Move
 from quire.model.change import Slot
 from quire.model.record import UNDO, Record, Status, beside, new_record
 from quire.model.wait import On, Wait, dump_waits, load_waits
+from quire.rules import moves as transition
+from quire.rules.moves import Move
+from quire.rules.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 
 NOW = 1000.0
 LATER = NOW + 60

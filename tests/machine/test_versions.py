@@ -9,15 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quire.errors import IllegalMove
-from quire.machine import transition
-from quire.machine.difference import MOST_CHARACTERS, MOST_COMPARED, same
-from quire.machine.outcome import Broke, Done, Next, Saved, Stopped, Tried, Waits, Yielded
-from quire.machine.transition import Move
-from quire.machine.versions import Versions, versions
 from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.record import Record, Status, new_record
 from quire.model.wait import On, Wait
+from quire.rules import moves as transition
+from quire.rules.difference import MOST_CHARACTERS, MOST_COMPARED, same
+from quire.rules.moves import Move
+from quire.rules.outcome import Broke, Done, Next, Saved, Stopped, Tried, Waits, Yielded
+from quire.rules.versions import Versions, versions
 
 NOW = 1000.0
 QUESTION = Wait(On.QUESTION, "question", "ok", about={"text": "ok?"})

@@ -9,12 +9,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from quire import Run, Workflow, workflow
+from quire.client.client import Client
 from quire.errors import AlreadyExists
-from quire.ledger.memory import MemoryLedger
+from quire.ledger import engine
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.codec import codec
 from quire.model.given import bare
-from quire.runtime import engine
-from quire.surfaces.client import Client
 from quire.testing import ToldClock
 
 

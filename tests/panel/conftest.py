@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from hectograph import Emulator
 from quire import Fail, Inbox, Retry, Run, Workflow, workflow
+from quire.client.client import Client
 from quire.google.drive import SPREADSHEET
-from quire.surfaces.client import Client
 from quire.surfaces.panel import Panel
 from quire.testing import ToldClock
 

@@ -128,7 +128,7 @@ async def test_retry_cancel_and_a_successors_name(sheet: Sheet) -> None:
 
 async def test_a_cell_does_not_answer_for_a_named_person(sheet: Sheet) -> None:
     from quire import Run, Workflow
-    from quire.surfaces.client import Client
+    from quire.client.client import Client
     from quire.surfaces.panel import Panel
 
     flow: Workflow[dict[str, Any], str, None] = Workflow("signed", result=str)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from quire import Workflow
+from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.errors import QuireError
 from quire.model.change import Query
 from quire.model.record import Status
-from quire.surfaces.client import Client
 from quire.surfaces.panel import Panel
 from quire.surfaces.waking import leave_hint
 from quire.testing import ToldClock

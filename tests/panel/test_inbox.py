@@ -16,11 +16,11 @@ import pytest
 from pydantic import BaseModel
 
 from quire import Cron, Inbox, Run, workflow
+from quire.client.client import Client
 from quire.errors import QuireError
 from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.record import Record
-from quire.surfaces.client import Client
 from quire.surfaces.panel import Panel
 from quire.surfaces.panel import inbox as pure
 from quire.testing import ToldClock

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from quire.agents import mission
+from quire.client.client import Client
 from quire.model.record import Status, new_record
-from quire.surfaces.client import Client
 from quire.surfaces.panel import Panel, result_tab
 from tests.panel.conftest import Sheet
 

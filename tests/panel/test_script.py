@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.panel.layout import PANEL_ID, TABLE_ID
 from quire.surfaces.panel.script import script_of
 from quire.surfaces.server import serve

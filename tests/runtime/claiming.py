@@ -12,12 +12,12 @@ from collections.abc import MutableSequence
 from multiprocessing.synchronize import Barrier
 
 from quire.clock import new_id
-from quire.ledger.opening import open_ledger
-from quire.machine import transition
-from quire.machine.outcome import Yielded
+from quire.ledger.finding import open_ledger
 from quire.model.change import Applied, Change, Claim, Holding, Slot
 from quire.model.record import Record
 from quire.model.side import Worker
+from quire.rules import moves as transition
+from quire.rules.outcome import Yielded
 
 #: Nothing takes this long, unless a process has ended and left the others at the barrier.
 PATIENCE_SECONDS = 90.0

@@ -17,7 +17,7 @@ from typing import Any
 from quire import Act, NotDone, Retry, Run, Workflow, aopen, effect, workflow
 from quire.clock import SYSTEM
 from quire.ledger.base import Ledger
-from quire.ledger.opening import open_ledger
+from quire.ledger.finding import open_ledger
 from quire.testing.faults import PassingLedger
 
 STEPS = 5

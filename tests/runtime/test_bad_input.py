@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import quire
 from quire import Act, Client, QuireError, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, InputError, LedgerError, LedgerUnavailable
-from quire.ledger.sqlite import file_system
+from quire.ledger.sqlite.ledger import file_system
 from quire.testing import Trial
 
 
@@ -439,7 +439,7 @@ def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
 
 
 async def test_a_ledger_on_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quire.ledger.sqlite.file_system", lambda _folder: "nfs4")
+    monkeypatch.setattr("quire.ledger.sqlite.ledger.file_system", lambda _folder: "nfs4")
 
     with pytest.raises(LedgerError, match="lies on a network file system"):
         async with aopen(f"{tmp_path}/ledger.db"):
@@ -474,7 +474,7 @@ async def test_a_full_disk_is_told_and_changes_nothing(tmp_path: Path) -> None:
 
 
 async def _many(client: Client) -> list[Any]:
-    from quire.runtime.schedule import first_record, starting
+    from quire.worker.schedule import first_record, starting
 
     return [starting(first_record(table, f"r{n}", '{"x":"' + "y" * 1000 + '"}', 0.0)) for n in range(300)]
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from quire import Run, Status, Workflow, workflow
+from quire.client.client import Client
 from quire.clock import SYSTEM, Clock
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Claim, Claimed
-from quire.runtime import worker as workers
-from quire.surfaces.client import Client
 from quire.testing import LossyLedger, ToldClock
 from quire.testing.faults import Barrier, Fault, HoldingLedger
+from quire.worker import worker as workers
 from tests.runtime.test_worker import until
 
 passes: list[str] = []
@@ -78,7 +78,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Any) -> Ledger:
         return MemoryLedger()
     if request.param == "sqlite":
         return SqliteLedger(tmp_path / "ledger.db")
-    from quire.ledger.postgres import PostgresLedger
+    from quire.ledger.postgres.ledger import PostgresLedger
 
     return PostgresLedger(request.getfixturevalue("postgres_url"))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from quire.runtime.calls import returns
+from quire.run.calls import returns
 
 
 class Adds:

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from quire import Run, Status, Workflow, workflow
+from quire.client.client import Client
 from quire.errors import LedgerUnavailable, Moved, WorkerClosed
-from quire.ledger.memory import MemoryLedger
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import Beaten, Claim, Claimed, Holding, Order
 from quire.model.side import EVERYWHERE
 from quire.model.side import Worker as WorkerRow
-from quire.runtime import worker as workers
-from quire.runtime.worker import Worker
-from quire.surfaces.client import Client
 from quire.testing import ToldClock
 from quire.testing.faults import PassingLedger
+from quire.worker import worker as workers
+from quire.worker.worker import Worker
 from tests.runtime.test_worker import until
 
 #: How many records a first claim takes here, and how many a worker may hold.

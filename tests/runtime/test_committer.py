@@ -13,8 +13,8 @@ from quire.errors import LedgerUnavailable
 from quire.ledger.base import Traits
 from quire.model.change import Applied, Change, Refused, Verdict
 from quire.model.record import new_record
-from quire.runtime.committer import FILLED, Committer
 from quire.testing import ToldClock
+from quire.worker.committer import FILLED, Committer
 
 
 async def others() -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from quire import Act, NotDone, Retry, Run, Status, effect, workflow
+from quire.client.client import Client
 from quire.errors import IllegalMove
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.codec import PLAIN
 from quire.model.receipt import Kind, fingerprint, key_of
-from quire.surfaces.client import Client
 from quire.testing import ToldClock, Trial
 from quire.testing.conformance import applied, claim, commit, lose_worker, new_facts, new_intent, slot
 

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import pytest
 
 from quire import Retry, Run, Workflow
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.rules import Draft
-from quire.machine.difference import same
-from quire.machine.versions import versions
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import Change, Refused, Verdict
 from quire.model.codec import parse
 from quire.model.record import Status
+from quire.rules.difference import same
+from quire.rules.draft import Draft
+from quire.rules.versions import versions
 from quire.testing import Trial
 
 

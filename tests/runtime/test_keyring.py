@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from quire.errors import LedgerError
-from quire.ledger.memory import MemoryLedger
+from quire.ledger.engine import IN_FILE, KEYRING, KEYRING_FILE, shared_keyring
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.codec import parse
-from quire.runtime.engine import IN_FILE, KEYRING, KEYRING_FILE, shared_keyring
-from quire.runtime.waiting import signature
+from quire.run.waits import signature
 from quire.testing import ToldClock
 from tests.model.test_receipt import a_receipt
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from quire import Record, Status, aopen
+from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.errors import IllegalMove
 from quire.model.codec import parse
 from quire.model.event import Event, first_break
 from quire.model.receipt import Stage
-from quire.surfaces.client import Client
 from tests.runtime.conftest import StartWorker
 from tests.runtime.desk import STEPS, WORKFLOWS, Sink
 

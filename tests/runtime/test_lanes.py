@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from quire import Record, Retry, Run, Status, Workflow, workflow
-from quire.ledger.memory import MemoryLedger
-from quire.surfaces.client import Client
+from quire.client.client import Client
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.testing import ToldClock
 
 Data = dict[str, Any]

@@ -13,8 +13,8 @@ import pytest
 from pydantic import BaseModel, field_validator
 
 from quire import Act, Cron, Record, Retry, Run, SyncRun, Workflow, effect, workflow
-from quire.ledger.memory import MemoryLedger
-from quire.surfaces.client import Client
+from quire.client.client import Client
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.testing import ToldClock, Trial
 
 Data = dict[str, Any]

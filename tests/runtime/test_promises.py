@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from quire import Act, Retry, Run, Status, Workflow, aopen, effect, workflow
+from quire.client.client import Client
 from quire.clock import SYSTEM
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sqlite import SqliteLedger
-from quire.runtime.dependencies import Dependencies
-from quire.surfaces.client import Client
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
+from quire.run.dependencies import Dependencies
 from quire.testing import ToldClock
 from quire.testing.conformance import beat, claim, slot
 from tests.runtime.conftest import ROOT

@@ -10,18 +10,19 @@ from typing import Any, TypeVar
 import pytest
 
 from quire import Act, Run, Status, Workflow, effect, workflow
+from quire.client.client import Client
 from quire.errors import Moved
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sqlite import SqliteLedger
-from quire.machine.workflow import Registry
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Order
 from quire.model.receipt import Stage
 from quire.model.side import EVERYWHERE
-from quire.runtime import committer, hold
-from quire.runtime.worker import Worker
-from quire.surfaces.client import Client
+from quire.run import passes as hold
 from quire.testing import LossyLedger, ToldClock
 from quire.testing.faults import Barrier, Fault, HoldingLedger
+from quire.worker import committer
+from quire.worker.worker import Worker
+from quire.workflows.workflow import Registry
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import pytest
 
 from hectograph import Emulator
 from quire.google.drive import SPREADSHEET
-from quire.ledger.sheets import SheetsLedger
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.testing import ToldClock
 
 MakeLedger = Callable[[], SheetsLedger]

@@ -11,10 +11,10 @@ import os
 from functools import partial
 
 from quire.clock import SYSTEM
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_log import Log
-from quire.machine.outcome import Done
+from quire.ledger.sheets.journal import Log
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Applied
+from quire.rules.outcome import Done
 from quire.testing.conformance import a_worker, new_settle, slot
 from tests.sheets.asking import take
 

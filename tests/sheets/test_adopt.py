@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.errors import LedgerError, WorkerClosed
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_log import Log
-from quire.machine import adoption
-from quire.machine.outcome import Done
+from quire.ledger.sheets.journal import Log
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Conflict, Query, Send
 from quire.model.codec import dump
 from quire.model.record import Record, Status
+from quire.rules import adoption
+from quire.rules.outcome import Done
 from quire.surfaces.cli import cli
-from quire.surfaces.client import Client
 from quire.testing import ToldClock
 from quire.testing.conformance import (
     applied,

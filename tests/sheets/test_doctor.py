@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quire.ledger.sheets_doctor import PAIRS
+from quire.ledger.sheets.doctor import PAIRS
 from quire.testing.conformance import start
 from tests.sheets.conftest import Google, MakeLedger
 from tests.sheets.test_faults import BATCH, opened

@@ -7,11 +7,11 @@ from collections import Counter
 from typing import Any
 
 from quire import Act, Run, Workflow, effect
+from quire.client.client import Client
 from quire.clock import SYSTEM
-from quire.ledger.sheets import SheetsLedger
-from quire.machine.outcome import Done, Next
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.record import Status
-from quire.surfaces.client import Client
+from quire.rules.outcome import Done, Next
 from quire.testing import ToldClock
 from quire.testing.conformance import beat, new_settle, settle, start, start_all
 from tests.folder.flows import ALL, publish

@@ -13,12 +13,12 @@ import pytest
 from quire.errors import LedgerUnavailable
 from quire.google.budget import Lane
 from quire.ledger.base import Ledger
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_rows import entries
-from quire.machine.outcome import Done
+from quire.ledger.sheets.journal_rows import entries
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Applied, Query
 from quire.model.record import Status
 from quire.model.side import Setting
+from quire.rules.outcome import Done
 from quire.testing import ToldClock
 from quire.testing.conformance import (
     beat,
@@ -104,7 +104,7 @@ async def test_losing_every_commit_in_turn_changes_nothing(
 async def test_an_answer_that_stays_lost_is_told_and_settled_before_anything_else(
     make_ledger: MakeLedger, google: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.ledger.sheets_log.PATIENCE", 0.0)
+    monkeypatch.setattr("quire.ledger.sheets.journal.PATIENCE", 0.0)
     ledger, twin = make_ledger(), make_ledger()
     async with opened(ledger, twin):
         change = new_start("r", await ledger.now(), change_id="first")

@@ -11,8 +11,8 @@ import asyncio
 import pytest
 
 from quire.clock import SYSTEM
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_takeover import Witness
+from quire.ledger.sheets.ledger import SheetsLedger
+from quire.ledger.sheets.takeover import Witness
 from quire.model.side import Worker
 from quire.testing import ToldClock
 from quire.testing.conformance.pairs import Seen, after_all, answer_of, difference, in_order, told_later

@@ -10,14 +10,14 @@ import pytest
 
 from quire.errors import LedgerError
 from quire.google.budget import Lane
-from quire.ledger.opening import open_ledger
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_book import HEAD
-from quire.ledger.sheets_doctor import changed_state
-from quire.machine.outcome import Done
+from quire.ledger.finding import open_ledger
+from quire.ledger.sheets.book import HEAD
+from quire.ledger.sheets.doctor import changed_state
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Applied, Query
 from quire.model.codec import dump
 from quire.model.record import Status
+from quire.rules.outcome import Done
 from quire.testing import ToldClock
 from quire.testing.conformance import (
     beat,
@@ -350,7 +350,7 @@ async def test_a_person_at_the_journal_while_two_processes_work(
 async def test_a_journal_that_has_grown_is_compacted_once_by_whoever_looks(
     make_ledger: MakeLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.ledger.sheets.COMPACT_CHARACTERS", 2000)
+    monkeypatch.setattr("quire.ledger.sheets.ledger.COMPACT_CHARACTERS", 2000)
     ledgers = [make_ledger() for _ in range(3)]
     async with opened(*ledgers):
         await start_all(ledgers[0], [f"r{n}" for n in range(20)])

@@ -9,9 +9,9 @@ import pytest
 
 from quire.clock import SYSTEM
 from quire.google.budget import Lane
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_log import Log
-from quire.ledger.sheets_rows import Entry, accepted_in_order, entries
+from quire.ledger.sheets.journal import Log
+from quire.ledger.sheets.journal_rows import Entry, accepted_in_order, entries
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Query
 from quire.testing.conformance import beat, intend, log, slot, start, start_all
 from tests.sheets.asking import take

@@ -10,18 +10,18 @@ from urllib.parse import quote
 import pytest
 from click.testing import CliRunner, Result
 
+from quire.client.client import Client
 from quire.clock import SYSTEM, new_id
 from quire.errors import LedgerError
 from quire.google.budget import Lane
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_rows import cells, new_entry
-from quire.machine.outcome import Done
+from quire.ledger.sheets.journal_rows import cells, new_entry
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Query
 from quire.model.codec import dump
 from quire.model.receipt import Stage
 from quire.model.record import Status
+from quire.rules.outcome import Done
 from quire.surfaces.cli import cli
-from quire.surfaces.client import Client
 from quire.testing import ToldClock
 from quire.testing.conformance import beat, intend, new_settle, run, start, start_all
 from tests.sheets.asking import take
@@ -311,7 +311,7 @@ def _there(google: Google, folder: str) -> set[str]:
 async def test_a_snapshot_too_long_for_the_journal_is_a_file(
     make_ledger: MakeLedger, google: Google, book: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.ledger.sheets_commits.SNAPSHOT_IN_FILE", 100_000)
+    monkeypatch.setattr("quire.ledger.sheets.commits.SNAPSHOT_IN_FILE", 100_000)
     ledger, twin, late = make_ledger(), make_ledger(), make_ledger()
     async with opened(ledger, twin):
         await start_all(ledger, [f"r{n}" for n in range(60)], data=dump("x" * 3000))

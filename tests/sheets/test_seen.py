@@ -10,9 +10,9 @@ import pytest
 
 from quire.clock import SYSTEM
 from quire.errors import LedgerError
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_rows import JournalDamaged, cells, entries, new_entry
-from quire.ledger.sheets_seen import Seen
+from quire.ledger.sheets.journal_guard import Seen
+from quire.ledger.sheets.journal_rows import JournalDamaged, cells, entries, new_entry
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Query
 from quire.testing import ToldClock
 from quire.testing.conformance import beat, start
@@ -82,7 +82,7 @@ async def test_a_worker_that_only_writes_looks_all_the_same(
 async def test_a_long_journal_is_looked_at_in_turn_while_it_grows(
     make_ledger: MakeLedger, google: Google, book: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.ledger.sheets_seen.PART_ROWS", 4)
+    monkeypatch.setattr("quire.ledger.sheets.journal_guard.PART_ROWS", 4)
     ledger = make_ledger()
     async with opened(ledger):
         for n in range(20):

@@ -22,16 +22,16 @@ from typing import Any
 import pytest
 
 from quire import Status, aopen
+from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.google.budget import Lane
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_book import Book, Echo
-from quire.ledger.sheets_rows import entries
-from quire.machine.outcome import Done
+from quire.ledger.sheets.book import Book, Echo
+from quire.ledger.sheets.journal_rows import entries
+from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Query
 from quire.model.codec import dump
 from quire.model.side import Setting
-from quire.surfaces.client import Client
+from quire.rules.outcome import Done
 from quire.testing import ToldClock
 from quire.testing.conformance import beat, new_settle, start_all
 from tests.sheets.asking import take

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
+from quire.client.client import Client
 from quire.errors import Crowded
-from quire.ledger.sheets import SheetsLedger
-from quire.ledger.sheets_takeover import Witness
+from quire.ledger import process
+from quire.ledger.sheets.ledger import SheetsLedger
+from quire.ledger.sheets.takeover import Witness
 from quire.model.change import Holding
 from quire.model.side import Worker
-from quire.runtime import process
-from quire.surfaces.client import Client
 from quire.testing import ToldClock
 from quire.testing.conformance import a_worker, beat, run, start, the
 from tests.sheets.conftest import Google, MakeLedger

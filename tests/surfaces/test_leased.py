@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from quire.client.client import Client
 from quire.model.side import Setting
-from quire.surfaces.client import Client
-from quire.surfaces.leased import LEASE_SECONDS, Leased
 from quire.testing.clock import ToldClock
+from quire.upkeep.leased import LEASE_SECONDS, Leased
 
 
 async def test_one_writes_until_it_gives_back_or_its_lease_runs_out() -> None:

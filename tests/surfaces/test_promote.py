@@ -12,14 +12,14 @@ import pytest
 
 from quire.errors import IllegalMove, LedgerError, LedgerUnavailable, Moved, QuireError
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.codec import parse
 from quire.model.event import Event, Line
 from quire.model.side import Setting
-from quire.surfaces import promote as promoting
-from quire.surfaces.promote import OPENED, abort, carry_late, promote, summaries
 from quire.testing.conformance.asking import commit, new_facts, order, start, the
 from quire.testing.faults import Fault, HoldingLedger, LossyLedger, PassingLedger, lose_nth
+from quire.upkeep import promote as promoting
+from quire.upkeep.promote import OPENED, abort, carry_late, promote, summaries
 
 T = TypeVar("T")
 

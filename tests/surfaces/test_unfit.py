@@ -15,17 +15,17 @@ from click.testing import CliRunner
 from pydantic import BaseModel, ConfigDict, Field
 
 from quire import Run, Workflow
+from quire.client.client import Client
 from quire.errors import InputError
 from quire.model.codec import codec
 from quire.model.fit import Fit
 from quire.model.record import Record, Status
 from quire.model.wait import load_waits
+from quire.surfaces.chat.mcp.server import called
+from quire.surfaces.chat.mcp.tools import Desk
 from quire.surfaces.cli import cli
-from quire.surfaces.client import Client
-from quire.surfaces.mcp.server import called
-from quire.surfaces.mcp.tools import Desk
+from quire.surfaces.server.auth.tokens import Role
 from quire.surfaces.server.hooks import sign
-from quire.surfaces.server.tokens import Role
 from tests.surfaces.server.conftest import calling
 
 

@@ -15,8 +15,8 @@ from hectograph import Emulator
 from quire.errors import InputError
 from quire.folder.drive import DriveFolder
 from quire.google.drive import FOLDER
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.opening import open_ledger
+from quire.ledger.finding import open_ledger
+from quire.ledger.memory.ledger import MemoryLedger
 
 # The library warns of its own experiments.
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore")]

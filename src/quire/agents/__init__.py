@@ -8,25 +8,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quire.agents.blueprint import Blueprint as Blueprint
+    from quire.agents.blueprint.blueprint import Blueprint as Blueprint
+    from quire.agents.blueprint.reading import load as load
     from quire.agents.conversation import converse as converse
     from quire.agents.durability import DurableAgent as DurableAgent
     from quire.agents.durability import durable as durable
-    from quire.agents.flow import mission as mission
-    from quire.agents.reading import load as load
+    from quire.agents.missions.flow import mission as mission
+    from quire.agents.missions.report import Report as Report
     from quire.agents.receipts import Receipts as Receipts
-    from quire.agents.report import Report as Report
     from quire.agents.view import mission_view as mission_view
 
 _HOMES = {
-    "Blueprint": "quire.agents.blueprint",
-    "load": "quire.agents.reading",
+    "Blueprint": "quire.agents.blueprint.blueprint",
+    "load": "quire.agents.blueprint.reading",
     "converse": "quire.agents.conversation",
     "DurableAgent": "quire.agents.durability",
     "durable": "quire.agents.durability",
-    "mission": "quire.agents.flow",
+    "mission": "quire.agents.missions.flow",
     "Receipts": "quire.agents.receipts",
-    "Report": "quire.agents.report",
+    "Report": "quire.agents.missions.report",
     "mission_view": "quire.agents.view",
 }
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from quire.agents import secrets
-from quire.agents.blueprint import AgentSpec, McpSpec
+from quire.agents.blueprint.blueprint import AgentSpec, McpSpec
 from quire.errors import DefinitionError, InputError
 from quire.model.fit import Fit
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import TypeVar
 
 from quire.agents.correction import Refused, classified
+from quire.agents.missions.recording import Recording
 from quire.agents.people import put
-from quire.agents.recording import Recording
 from quire.agents.secrets import harmless
 from quire.agents.spend import LimitReached, Meter
 from quire.clock import Span, iso
 from quire.errors import QuireError
-from quire.machine.retry import Fail
 from quire.model.change import Rate
 from quire.model.receipt import fingerprint
-from quire.runtime.run import Run
+from quire.run.run import Run
+from quire.workflows.retry import Fail
 
 if TYPE_CHECKING:
     from pydantic_ai.agent import AbstractAgent

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quire.agents.blueprint import CorrectorSpec, JudgeSpec
+from quire.agents.blueprint.blueprint import CorrectorSpec, JudgeSpec
 from quire.agents.corrected import added, corrected, difference, fits
 from quire.agents.correction import Fault, Faulty, GaveUp, Refused, Tries
 from quire.agents.correction import request as correction
 from quire.agents.judging import DOUBTED, Judgement, judgement
 from quire.agents.judging import request as question
 from quire.agents.people import put
-from quire.machine.retry import Fail
+from quire.workflows.retry import Fail
 
 if TYPE_CHECKING:
-    from quire.agents.turn import Voice
+    from quire.agents.missions.turn import Voice
 
 
 class Correction:

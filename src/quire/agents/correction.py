@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from quire.agents.corrected import marked
 from quire.agents.secrets import blacked_out
 from quire.errors import QuireError
-from quire.machine.retry import Fail, retry_after
+from quire.workflows.retry import Fail, retry_after
 
 Class = Literal["transient", "format", "drift", "safety", "permanent"]
 

@@ -15,11 +15,11 @@ from quire.agents import history
 from quire.agents.conversation import conversed
 from quire.clock import Span
 from quire.errors import DefinitionError
-from quire.machine.retry import Retry
-from quire.machine.workflow import Workflow
 from quire.model.change import Rate
 from quire.model.record import Record
-from quire.runtime.run import Run
+from quire.run.run import Run
+from quire.workflows.retry import Retry
+from quire.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from pydantic_ai.agent import AbstractAgent

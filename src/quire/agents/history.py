@@ -13,13 +13,13 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quire.machine.effect import Effect, NotDone
-from quire.machine.retry import Fail
+from quire.workflows.effect import Effect, NotDone
+from quire.workflows.retry import Fail
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
 
-    from quire.runtime.run import Run
+    from quire.run.run import Run
 
 Row = dict[str, Any]
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from quire.agents import scripted, secrets
-from quire.agents.blueprint import ModelSpec
+from quire.agents.blueprint.blueprint import ModelSpec
 from quire.agents.provider import ALSO, KEYS, split
 from quire.errors import DefinitionError
-from quire.machine.effect import rate as make_rate
 from quire.model.change import Rate
+from quire.workflows.effect import rate as make_rate
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from quire.agents.recording import Recording
-from quire.machine.approval import Answer
-from quire.runtime.run import Run
+from quire.agents.missions.recording import Recording
+from quire.run.run import Run
+from quire.workflows.approval import Answer
 
 #: How often each question was put in the pass under way; a pass that is repeated counts anew.
 _put: WeakKeyDictionary[Run[Any, Any], Counter[str]] = WeakKeyDictionary()

@@ -28,17 +28,17 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunContext, ToolDefinition, ToolDenied
 from pydantic_core import to_jsonable_python
 
-from quire.agents import daily as days
 from quire.agents import history
 from quire.agents.correction import CutOff, Fault, Refused, Tries, classified
+from quire.agents.missions import daily as days
+from quire.agents.missions.recording import Recording
 from quire.agents.people import put
-from quire.agents.recording import Recording
 from quire.agents.secrets import blacked_out, harmless, without_keys
 from quire.agents.spend import LimitReached, Meter, Spend, amount, of_row
 from quire.clock import Span, iso
-from quire.machine.effect import Effect
 from quire.model.change import Rate
-from quire.runtime.run import Run, behind
+from quire.run.run import Run, behind
+from quire.workflows.effect import Effect
 
 #: A worker whose time ends sooner than this begins no call. Within a lease, so that no beat is needed for it.
 TIME_FOR_A_CALL = 20.0

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from quire.errors import QuireError
-from quire.machine.retry import Fail
+from quire.workflows.retry import Fail
 
 
 class Spend(BaseModel):

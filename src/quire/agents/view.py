@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from quire.agents import story as stories
-from quire.agents.blueprint import AgentSpec
-from quire.agents.report import markdown
+from quire.agents.blueprint.blueprint import AgentSpec
+from quire.agents.missions import story as stories
+from quire.agents.missions.report import markdown
+from quire.agents.missions.story import Call, Story, is_part
 from quire.agents.spend import Spend
-from quire.agents.story import Call, Story, is_part
 from quire.clock import iso
 from quire.ledger.base import Ledger
 from quire.model.codec import parse

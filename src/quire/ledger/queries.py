@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-from quire.ledger import rows
+from quire.ledger import columns as rows
 from quire.model.change import Query
 from quire.model.record import CLAIMABLE, Record, Status
 from quire.model.side import Control
@@ -110,6 +110,6 @@ def _open_ids(query: Query, where: str, args: list[Any], order: str, waits: str)
 
 def migrations(store: str) -> list[str]:
     """The numbered migrations of a store, in order."""
-    folder = resources.files("quire.ledger") / "schema" / store
+    folder = resources.files(f"quire.ledger.{store}") / "schema"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [(folder / name).read_text(encoding="utf-8") for name in names]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quire.errors import InputError, did_you_mean
+from quire.ledger.finding import concealed, sqlite_path
 
 FILE = "quire.toml"
 DEFAULT_LEDGER = "sqlite:///.quire/ledger.db"
@@ -274,16 +275,6 @@ def absolute_url(url: str, base: Path) -> str:
     return url if path is None else f"sqlite:///{_absolute(path, base)}"
 
 
-def sqlite_path(url: str) -> str | None:
-    """The file of a SQLite ledger; None: it is another kind of ledger."""
-    scheme, colon, rest = url.partition(":")
-    if scheme == "sqlite" and colon:
-        return rest.removeprefix("///") if rest.startswith("///") else rest.removeprefix("//")
-    if (scheme == "memory" and colon) or "://" in url:
-        return None
-    return url
-
-
 def ledger_there(url: str) -> bool:
     """Whether there is a ledger to look at: a file that is empty is none yet. What cannot become one is refused.
 
@@ -297,12 +288,6 @@ def ledger_there(url: str) -> bool:
         what = "a directory" if file.is_dir() else "no file"
         raise InputError(f"{path!r} is {what}, and a ledger is a file; 'quire config' says who named it")
     return file.is_file() and file.stat().st_size > 0
-
-
-def concealed(url: str) -> str:
-    """The address without its passwords: before the host, up to the last @, or among the parameters."""
-    shown = re.sub(r"(://[^/?#:@]*):[^/?#]*@", r"\1:…@", url)
-    return re.sub(r"([?&](?:ssl)?password=)[^&#]*", r"\1…", shown, flags=re.IGNORECASE)
 
 
 def told(config: Config) -> Iterator[tuple[str, Any, str]]:

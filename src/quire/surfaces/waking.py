@@ -13,7 +13,7 @@ from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
 from quire.model.receipt import Keyring
 from quire.model.side import Setting
-from quire.runtime.waiting import signature
+from quire.run.waits import signature
 
 log = logging.getLogger(__name__)
 

@@ -13,19 +13,19 @@ from typing import Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
+from quire.client.client import Client
 from quire.clock import Span, seconds
 from quire.errors import DefinitionError, QuireError
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.machine.effect import Act, Effect, NotDone
-from quire.machine.workflow import Workflow
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.record import Record, Status
 from quire.model.side import Worker as WorkerRow
 from quire.model.wait import On, load_waits
-from quire.runtime.worker import Worker
-from quire.surfaces.client import Client
 from quire.testing.clock import ToldClock
 from quire.testing.faults import PassingLedger
+from quire.worker.worker import Worker
+from quire.workflows.effect import Act, Effect, NotDone
+from quire.workflows.workflow import Workflow
 
 D = TypeVar("D")
 R = TypeVar("R")

@@ -22,10 +22,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError, TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 from google.protobuf import json_format
 
-from quire.agents.flow import compiled
+from quire.agents.missions.flow import compiled
 from quire.errors import InputError
-from quire.surfaces.a2a.tasks import inputs_of, task_id
-from quire.surfaces.server.tokens import Role, make_token
+from quire.surfaces.chat.a2a.tasks import inputs_of, task_id
+from quire.surfaces.server.auth.tokens import Role, make_token
 from tests.agents.missions import blueprint
 from tests.surfaces.server import conftest
 

@@ -20,14 +20,14 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from quire import Fail, Run, Workflow
-from quire.agents.flow import compiled
+from quire.agents.missions.flow import compiled
+from quire.client.client import Client
 from quire.errors import QuireError
 from quire.model.record import Status
-from quire.surfaces.client import Client
-from quire.surfaces.mcp.prompts import PROMPTS, filled
-from quire.surfaces.mcp.server import called
-from quire.surfaces.mcp.tools import TOOLS, Desk
-from quire.surfaces.server.tokens import Role, make_token
+from quire.surfaces.chat.mcp.prompts import PROMPTS, filled
+from quire.surfaces.chat.mcp.server import called
+from quire.surfaces.chat.mcp.tools import TOOLS, Desk
+from quire.surfaces.server.auth.tokens import Role, make_token
 from quire.testing.clock import ToldClock
 from tests.agents.missions import blueprint
 from tests.surfaces.server.conftest import BROKEN, Site, opened, running

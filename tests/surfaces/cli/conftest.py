@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import pytest
 from click.testing import CliRunner, Result
 
+from quire.client.client import Client
 from quire.model.change import Query
 from quire.model.event import Event
 from quire.model.record import Record
 from quire.surfaces.cli import cli
-from quire.surfaces.client import Client
 
 T = TypeVar("T")
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from quire.ledger.finding import concealed, sqlite_path
 from quire.surfaces import config
-from quire.surfaces.config import ConfigError, concealed, load, sqlite_path
+from quire.surfaces.config import ConfigError, load
 from tests.surfaces.cli.conftest import Project
 
 

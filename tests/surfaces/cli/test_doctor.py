@@ -6,11 +6,11 @@ import sqlite3
 
 import pytest
 
+from quire.client.client import Client
 from quire.model.codec import dump
 from quire.model.side import Setting
-from quire.surfaces import relay
 from quire.surfaces.cli import doctor
-from quire.surfaces.client import Client
+from quire.worker.last_tick import LAST_TICK
 from tests.surfaces.cli.conftest import Project
 
 
@@ -84,9 +84,9 @@ def test_a_paused_ledger_is_a_warning(project: Project) -> None:
 
 def test_a_periodic_caller_that_fell_silent(project: Project) -> None:
     async def ticked(client: Client, ago: float) -> None:
-        kept = await client.ledger.setting(relay.LAST_TICK)
+        kept = await client.ledger.setting(LAST_TICK)
         told = dump({"at": await client.ledger.now() - ago, "period": 60.0})
-        await client.ledger.keep(Setting(relay.LAST_TICK, told, kept.version if kept is not None else 0))
+        await client.ledger.keep(Setting(LAST_TICK, told, kept.version if kept is not None else 0))
 
     project.ask(lambda client: ticked(client, 100.0))
     assert any("the last tick was 1 min 40 s ago" in text for text in findings(project)["well"])

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hectograph import Emulator
+from quire.ledger.process import NICENESS, started
 from quire.model.record import Status
-from quire.runtime.process import NICENESS, started
 from quire.surfaces.cli import begin
 from tests.surfaces.cli.conftest import Project
 
@@ -28,7 +28,7 @@ def test_help_imports_nothing_heavy(empty: Project) -> None:
     script = (
         "import sys\nfrom quire.surfaces.cli import cli\n"
         "try:\n    cli.main(['--help'])\nexcept SystemExit: pass\n"
-        "heavy = {'pydantic', 'pydantic_core', 'rich', 'httpx2', 'asyncio', 'sqlite3', 'quire.surfaces.client'}\n"
+        "heavy = {'pydantic', 'pydantic_core', 'rich', 'httpx2', 'asyncio', 'sqlite3', 'quire.client.client'}\n"
         "sys.stderr.write(str(sorted(heavy & set(sys.modules))))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=empty.path, check=True)
@@ -72,7 +72,7 @@ def test_a_pipe_that_closes_early_is_no_error(project: Project) -> None:
 def test_an_unexpected_error_is_one_sentence_and_debug_shows_more(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quire.surfaces.client import Client
+    from quire.client.client import Client
 
     async def broken(self: Client, *args: object, **kwargs: object) -> None:
         raise ZeroDivisionError("oh\nno")

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from quire.client.client import Client
 from quire.errors import IllegalMove, LedgerError, LedgerUnavailable
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Order
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
-from quire.surfaces import promote
-from quire.surfaces.client import Client
+from quire.upkeep import promote
 from tests.surfaces.cli.conftest import TOML, Project
 
 

@@ -10,10 +10,10 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from quire.machine import drawing
 from quire.surfaces.cli import cli
 from quire.surfaces.cli.command import Session
 from quire.surfaces.cli.reference import markdown
+from quire.workflows import drawing
 from tests.surfaces.cli.conftest import Project
 
 

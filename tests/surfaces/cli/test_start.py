@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from quire.client.client import Client
 from quire.errors import InputError
-from quire.ledger.sqlite import SqliteLedger
+from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.record import Record, Status
 from quire.surfaces.cli import start
 from quire.surfaces.cli.values import fitted, given, pairs
-from quire.surfaces.client import Client
 from tests.surfaces.cli.conftest import Project
 
 SCHEMA: dict[str, Any] = {
@@ -325,7 +325,7 @@ def test_ids_of_any_script(project: Project) -> None:
 
 KILLED = """
 import os, signal
-from quire.ledger.rules import Draft
+from quire.rules.draft import Draft
 from quire.surfaces.cli import cli
 
 decide, count = Draft.change, 0

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from quire.errors import InputError
-from quire.ledger.memory import MemoryLedger
-from quire.runtime.engine import shared_keyring
-from quire.surfaces import relay
+from quire.ledger.engine import shared_keyring
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.testing import ToldClock
+from quire.upkeep import ticks as relay
 from tests.surfaces.cli.conftest import Project
 
 

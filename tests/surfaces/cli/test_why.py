@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from quire.explain.report import report_of
+from quire.explain.why import Around, why_of
+from quire.explain.words import command, span, when
+from quire.ledger import process
+from quire.ledger.workers import alive
 from quire.model.change import Standing
 from quire.model.codec import dump
 from quire.model.event import Event
 from quire.model.record import UNDO, Record, Status, new_record
 from quire.model.side import Control, Fanin, Worker
 from quire.model.wait import On, Wait, dump_waits
-from quire.runtime import process
-from quire.surfaces.living import alive
-from quire.surfaces.report import report_of
-from quire.surfaces.telling import command, span, when
-from quire.surfaces.why import Around, why_of
 
 NOW = 1_800_000_000.0
 

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from quire import Fail, Retry, Run, Workflow
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.server import app, serve
 
 T = TypeVar("T")

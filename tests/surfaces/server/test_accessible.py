@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from quire.agents import demo, mission
+from quire.client.client import Client
 from quire.model.record import Status
-from quire.surfaces.client import Client
 from tests.surfaces.server.conftest import BROKEN, Site, running
 from tests.surfaces.server.watched import Watched
 

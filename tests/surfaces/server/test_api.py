@@ -9,11 +9,11 @@ from urllib.parse import unquote
 import pytest
 from starlette.routing import Route
 
+from quire.client.client import Client
 from quire.errors import LedgerUnavailable
+from quire.explain.stuck import cause_of as cause
 from quire.model.record import Status
-from quire.surfaces.client import Client
 from quire.surfaces.server import app
-from quire.surfaces.stuck import cause_of as cause
 from tests.surfaces.server.conftest import BROKEN, calling, opened
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from quire.errors import LedgerError, NotFound
+from quire.ledger.engine import DEFINITION
 from quire.model.change import Change, Count, Send, Verdict
 from quire.model.side import Setting
-from quire.runtime.engine import DEFINITION
 from quire.surfaces.server.crowd import DEFINED_SECONDS, crowd
 from quire.testing.clock import ToldClock
 from tests.surfaces.server.conftest import opened

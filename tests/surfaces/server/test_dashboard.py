@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from quire.agents import demo, mission
+from quire.client.client import Client
 from quire.model.record import Status
-from quire.surfaces.client import Client
-from quire.surfaces.server.doors import Setup
-from quire.surfaces.server.links import make_link
-from quire.surfaces.server.tokens import Role, make_token
+from quire.surfaces.server.auth.gate import Setup
+from quire.surfaces.server.auth.links import make_link
+from quire.surfaces.server.auth.tokens import Role, make_token
 from tests.surfaces.server.conftest import BROKEN, Site, running
 from tests.surfaces.server.watched import Watched
 

@@ -15,9 +15,9 @@ from quire.errors import InputError
 from quire.model.record import Status
 from quire.surfaces.config import load
 from quire.surfaces.server import Limits, serve
-from quire.surfaces.server.doors import Buckets, is_loopback
+from quire.surfaces.server.auth.gate import Buckets, is_loopback
+from quire.surfaces.server.auth.tokens import Role, all_tokens, make_token, revoke_token
 from quire.surfaces.server.refusal import Refusal
-from quire.surfaces.server.tokens import Role, all_tokens, make_token, revoke_token
 from quire.testing.clock import ToldClock
 from tests.surfaces.server.conftest import calling, opened
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from quire.client.client import Client
 from quire.model.record import Status
-from quire.surfaces.client import Client
 from tests.surfaces.server.conftest import Site, running
 from tests.surfaces.server.watched import Watched
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.server import serving
 from tests.surfaces.server.conftest import Site
 

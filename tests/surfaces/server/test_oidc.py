@@ -13,8 +13,8 @@ import pytest
 from quire.errors import InputError
 from quire.surfaces.config import load
 from quire.surfaces.server import serve
-from quire.surfaces.server.oidc import read, role_of
-from quire.surfaces.server.tokens import Role, all_tokens, revoke_token
+from quire.surfaces.server.auth.oidc import read, role_of
+from quire.surfaces.server.auth.tokens import Role, all_tokens, revoke_token
 from quire.testing.clock import START, ToldClock
 from tests.surfaces.server.conftest import calling, opened
 from tests.surfaces.server.provider import Provider, provider

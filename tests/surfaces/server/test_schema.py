@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.server import Limits
 from tests.surfaces.server.conftest import Site, running
 

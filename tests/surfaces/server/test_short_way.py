@@ -8,8 +8,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from quire.surfaces.server import api
+from quire.surfaces.server.auth.tokens import Role, make_token
 from quire.surfaces.server.short_way import ShortWay
-from quire.surfaces.server.tokens import Role, make_token
 from tests.surfaces.server.conftest import calling, opened
 
 #: Method, address, body; in order and not in order.

@@ -12,10 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.server import serve
 from quire.surfaces.server import stream as streaming
-from quire.surfaces.server.doors import Limits
+from quire.surfaces.server.auth.gate import Limits
 from quire.surfaces.server.history import History
 from quire.surfaces.server.refusal import Refusal
 from quire.surfaces.server.stream import Feed

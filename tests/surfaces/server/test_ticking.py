@@ -9,11 +9,11 @@ import httpx2
 import pytest
 
 from quire import Run, Workflow
-from quire.surfaces import relay
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.server import app, serve
+from quire.surfaces.server.auth.tokens import Role, make_token
 from quire.surfaces.server.ticking import Ticking
-from quire.surfaces.server.tokens import Role, make_token
+from quire.upkeep import ticks as relay
 from tests.surfaces.server.conftest import opened
 
 

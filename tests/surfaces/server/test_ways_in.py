@@ -15,12 +15,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
+from quire.client.client import Client
 from quire.model.record import Status
-from quire.runtime.waiting import signature
-from quire.surfaces.client import Client
-from quire.surfaces.server.doors import Limits
+from quire.run.waits import signature
+from quire.surfaces.server.auth.gate import Limits
+from quire.surfaces.server.auth.tokens import Role, make_token
 from quire.surfaces.server.hooks import sign
-from quire.surfaces.server.tokens import Role, make_token
 from quire.surfaces.waking import wake_secret
 from quire.testing.clock import START, ToldClock
 from tests.surfaces.server.conftest import calling, opened

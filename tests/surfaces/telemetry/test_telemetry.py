@@ -24,16 +24,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import quire
 from quire import Act, Fail, Retry, Run, Workflow, effect
-from quire.agents.flow import compiled
+from quire.agents.missions.flow import compiled
+from quire.client.client import Client
 from quire.errors import InputError
+from quire.explain.spans import Span, first_span, spans, trace_id
 from quire.surfaces.cli.beside import checked_telemetry
-from quire.surfaces.client import Client
-from quire.surfaces.server.tokens import Role, make_token
+from quire.surfaces.server.auth.tokens import Role, make_token
 from quire.surfaces.telemetry.export import Export
 from quire.surfaces.telemetry.following import Following
 from quire.surfaces.telemetry.logs import JsonLines, wanted
 from quire.surfaces.telemetry.metrics import Meter, Sample
-from quire.surfaces.telemetry.spans import Span, first_span, spans, trace_id
 from quire.surfaces.telemetry.tracing import Tracing
 from tests.agents.missions import blueprint
 from tests.surfaces.server.conftest import calling, opened

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from quire.client.client import Client
 from quire.errors import LedgerUnavailable, QuireError
-from quire.surfaces import stuck
+from quire.explain import stuck
 from quire.surfaces.alerts import book, sending
 from quire.surfaces.alerts.channel import Alert, Alerts, Channel
-from quire.surfaces.client import Client
-from quire.surfaces.leased import Leased, to_its_end
+from quire.upkeep.leased import Leased, to_its_end
 
 log = logging.getLogger("quire.alerts")
 

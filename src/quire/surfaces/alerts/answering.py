@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
+from quire.client.client import Client
 from quire.errors import QuireError
 from quire.model.record import Record, Status
 from quire.model.wait import On, load_waits
 from quire.surfaces.alerts.alerting import Adding
 from quire.surfaces.alerts.channel import Alert, Channel
-from quire.surfaces.client import Client
 
 
 def _asked(record: Record, person: str, groups: Mapping[str, Sequence[str]]) -> bool:
@@ -43,8 +43,8 @@ def links(client: Client, groups: Mapping[str, Sequence[str]]) -> Adding | None:
 
     async def _link(record_id: str, person: str) -> list[str]:
         try:
-            from quire.surfaces.server.doors import Setup
-            from quire.surfaces.server.links import make_link
+            from quire.surfaces.server.auth.gate import Setup
+            from quire.surfaces.server.auth.links import make_link
         except ImportError:
             return []
         try:

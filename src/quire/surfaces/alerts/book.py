@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from quire.explain.stuck import Finding
 from quire.surfaces.alerts.channel import KINDS, Alert
-from quire.surfaces.stuck import Finding
 
 MOST = 20
 #: More new causes than this of one kind, workflow and step are one alert.

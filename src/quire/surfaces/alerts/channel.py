@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 from quire.clock import seconds
 from quire.errors import InputError, did_you_mean
 
-#: What is told of, and the findings (``quire.surfaces.stuck``) that are told as it.
+#: What is told of, and the findings (``quire.explain.stuck``) that are told as it.
 KINDS = {
     "error": ("error",),
     "approval": ("asks", "doubt"),

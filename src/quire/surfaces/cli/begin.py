@@ -136,8 +136,7 @@ def _reached(ledger: str) -> None:
     """Open a ledger that is elsewhere: nothing is written for one that does not answer."""
     import asyncio
 
-    from quire.ledger.opening import open_ledger
-    from quire.surfaces.config import concealed, sqlite_path
+    from quire.ledger.finding import concealed, open_ledger, sqlite_path
 
     if sqlite_path(ledger) is not None:
         return
@@ -183,7 +182,7 @@ def demo(session: Session, what: str, directory: str | None, articles: int) -> i
         from quire.surfaces.cli.mission_demo import run_demo as run_mission
 
         return run_mission(session, directory)
-    from quire.surfaces.demo import run_demo
+    from quire.surfaces.cli.demo import run_demo
 
     return run_demo(session, directory, articles)
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from quire.client.client import Client
 from quire.errors import InputError, QuireError, did_you_mean
 from quire.surfaces.cli.command import Session
-from quire.surfaces.client import Client
 
 
 @asynccontextmanager

@@ -38,7 +38,7 @@ def mcp(session: Session, http: bool, host: str, port: int) -> int:
             await until_ended(serving)
 
     async def over_stdio() -> None:
-        from quire.surfaces.mcp import server
+        from quire.surfaces.chat.mcp import server
 
         async with session.client(make=True) as client:
             await server.over_stdio(client, session.config.groups)

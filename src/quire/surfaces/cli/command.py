@@ -11,10 +11,10 @@ import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
-    from quire.machine.workflow import Workflow
+    from quire.client.client import Client
     from quire.surfaces.cli.output import Output
-    from quire.surfaces.client import Client
     from quire.surfaces.config import Config
+    from quire.workflows.workflow import Workflow
 
 T = TypeVar("T")
 
@@ -64,9 +64,10 @@ class Session:
         self, *, make: bool = False, workflows: Iterable[Workflow[Any, Any, Any]] = (), deps: Any = None
     ) -> Client:
         """A client of the configured ledger. Only with ``make`` is a ledger made that is not there yet."""
+        from quire.client.client import Client
         from quire.errors import NotFound
-        from quire.surfaces.client import Client
-        from quire.surfaces.config import ledger_there, sqlite_path
+        from quire.ledger.finding import sqlite_path
+        from quire.surfaces.config import ledger_there
 
         config = self.config
         if not ledger_there(config.ledger) and not make:

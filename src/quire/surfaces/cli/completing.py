@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from quire.surfaces.client import Client
+    from quire.client.client import Client
 
 _MOST = 50
 
@@ -39,7 +39,7 @@ def records(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 def workflows(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     async def ask(client: Client) -> list[CompletionItem]:
-        from quire.runtime.engine import definitions
+        from quire.ledger.engine import definitions
 
         names = [row["name"] for row in await definitions(client.ledger)]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -55,7 +55,7 @@ def steps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     """Steps of the record's workflow; where a record is to be moved, its successors."""
 
     async def ask(client: Client) -> list[CompletionItem]:
-        from quire.runtime.engine import definition, definitions
+        from quire.ledger.engine import definition, definitions
 
         record_id = _record_of(ctx)
         if record_id:

@@ -14,21 +14,22 @@ from typing import NamedTuple
 
 import click
 
+from quire.client.client import Client
 from quire.clock import new_id
 from quire.errors import InputError, QuireError
-from quire.ledger.opening import open_ledger
-from quire.ledger.sqlite import NETWORK_FILE_SYSTEMS, file_system
-from quire.machine import adoption
+from quire.explain import words as telling
+from quire.explain.why import STRANDED_SECONDS
+from quire.ledger import engine
+from quire.ledger.finding import concealed, open_ledger, sqlite_path
+from quire.ledger.sqlite.ledger import NETWORK_FILE_SYSTEMS, file_system
+from quire.ledger.workers import alive
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.side import Setting
-from quire.runtime import engine
-from quire.surfaces import relay, telling
+from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
-from quire.surfaces.client import Client
-from quire.surfaces.config import concealed, ledger_there, sqlite_path
-from quire.surfaces.living import alive
-from quire.surfaces.why import STRANDED_SECONDS
+from quire.surfaces.config import ledger_there
+from quire.worker.last_tick import last_tick
 
 #: SQLite versions in which two connections that write and checkpoint at one instant may, very rarely, corrupt a file.
 _WAL_RESET = ((3, 7, 0), (3, 51, 2))
@@ -254,9 +255,9 @@ def _there(folder: str) -> bool:
 
 async def _folder(session: Session, client: Client, found: list[Finding]) -> None:
     """A folder may be missing, unshared, without room, behind, or hold a file that halts."""
-    from quire.runtime import stopfile
     from quire.surfaces.cli.keep import opened_folder
-    from quire.surfaces.projecting import projector_of
+    from quire.upkeep.projecting import projector_of
+    from quire.worker import stop_file as stopfile
 
     where = session.config.folder
     if not where:
@@ -367,7 +368,7 @@ async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
             )
         elif live and longest > 60:
             found.append(warning(f"{count.workflow}/{count.step} lags: due for {telling.span(longest)}; add workers"))
-    tick = await relay.last_tick(client.ledger)
+    tick = await last_tick(client.ledger)
     if tick is not None:
         at, period = tick
         ago = standing.now - at

@@ -12,11 +12,11 @@ from quire import errors
 from quire.errors import QuireError
 from quire.folder.base import FolderError
 from quire.folder.config import SecretFound
-from quire.machine.effect import NotDone
-from quire.machine.retry import Fail
 from quire.surfaces.cli.flows import FlowError
 from quire.surfaces.cli.refusal import exit_code
 from quire.surfaces.config import ConfigError
+from quire.workflows.effect import NotDone
+from quire.workflows.retry import Fail
 
 _HEAD = """# Errors
 

@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 from quire.errors import DefinitionError, InputError, NotFound, QuireError
-from quire.machine.workflow import Workflow
+from quire.workflows.workflow import Workflow
 
 
 class FlowError(InputError):
@@ -138,7 +138,7 @@ def deps_factory(target: str) -> Callable[[], Any] | None:
 @asynccontextmanager
 async def made_deps(target: str) -> AsyncIterator[Any]:
     """What the configured function makes for the steps of all workflows; None if the configuration names none."""
-    from quire.runtime.dependencies import made
+    from quire.run.dependencies import made
 
     factory = deps_factory(target)
     if factory is None:

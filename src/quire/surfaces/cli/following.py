@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from quire.client.client import Client
 from quire.clock import iso
+from quire.explain import words as telling
+from quire.explain.why import around, why_of
 from quire.model.record import Record, Status
 from quire.model.wait import On, load_waits
-from quire.surfaces import telling
 from quire.surfaces.cli.command import Exit, Session
-from quire.surfaces.client import Client
-from quire.surfaces.why import around, why_of
 
 #: How often the ledger is asked for news.
 GLANCE_SECONDS = 0.1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
+from quire.client.client import Client
 from quire.errors import InputError, NotFound
-from quire.runtime import engine
+from quire.ledger import engine
 from quire.surfaces.cli.command import Session, named, verb
 from quire.surfaces.cli.completing import workflows as complete_workflows
 from quire.surfaces.cli.writing import check_target, write
-from quire.surfaces.client import Client
 
 
 @verb(
@@ -27,7 +27,7 @@ from quire.surfaces.client import Client
 @click.option("--no-counts", is_flag=True, help="Only the machine, without its records.")
 def graph(session: Session, workflow: str, form: str, target: str | None, no_counts: bool) -> None:
     """Draw WORKFLOW, or all of them, with the records at each step."""
-    from quire.machine import drawing
+    from quire.workflows import drawing
 
     if target is not None:
         check_target(session, target)

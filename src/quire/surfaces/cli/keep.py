@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, NotFound
-from quire.ledger.opening import open_ledger
+from quire.explain.words import command
+from quire.ledger import engine
+from quire.ledger.finding import concealed, open_ledger, sqlite_path
 from quire.model.record import Status
-from quire.runtime import engine
 from quire.surfaces.cli.command import Exit, Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records
 from quire.surfaces.cli.spelling import statuses
 from quire.surfaces.cli.writing import check_target
-from quire.surfaces.client import Client
-from quire.surfaces.config import absolute_url, concealed, ledger_there, sqlite_path
-from quire.surfaces.telling import command
+from quire.surfaces.config import absolute_url, ledger_there
 
 if TYPE_CHECKING:
     from quire.folder.base import Folder
@@ -85,7 +85,7 @@ def verify(session: Session, record_id: str, directory: str | None) -> int:
 
     async def work(client: Client) -> int:
         from quire.surfaces.cli.verifying import Sums
-        from quire.surfaces.verify import verify as verified
+        from quire.upkeep.verify import verify as verified
 
         if record_id:
             await client.get(record_id)
@@ -156,7 +156,7 @@ def export(
 
     async def work(client: Client) -> None:
         try:
-            from quire.surfaces.export import export as exported
+            from quire.upkeep.export import export as exported
         except ImportError as error:
             raise InputError(f"export is not installed here ({error}); pip install 'quire[export]'") from error
         if workflow:
@@ -196,7 +196,7 @@ def rotate(session: Session, older: str, directory: str | None) -> None:
     _check_folder(directory)
 
     async def work(client: Client) -> None:
-        from quire.surfaces.rotate import rotate as rotated
+        from quire.upkeep.rotate import rotate as rotated
 
         async with opened_folder(session, client.ledger, directory) as folder:
             if folder is None:
@@ -229,7 +229,7 @@ def promote(session: Session, source: str, target: str, wait: str, late: bool, a
     The source is sealed, copied when it is quiet, and compared; then the target is opened, once. Stop and restart your
     workers with the new address. Until the target is opened, --abort takes it back.
     """
-    from quire.surfaces import promote as promoting
+    from quire.upkeep import promote as promoting
 
     span = seconds(wait)
     if late and aborted:

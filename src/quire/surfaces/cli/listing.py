@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
+from quire.client.client import Client
 from quire.clock import iso
+from quire.explain import words as telling
+from quire.ledger.workers import alive
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.wait import On, load_waits
-from quire.surfaces import telling
 from quire.surfaces.cli.command import Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records, steps
 from quire.surfaces.cli.output import on_one_line
 from quire.surfaces.cli.people import for_me
 from quire.surfaces.cli.spelling import check_names, statuses
-from quire.surfaces.client import Client
-from quire.surfaces.living import alive
 
 _COLUMNS = ("record_id", "status", "next_step", "workflow", "updated_at", "about")
 

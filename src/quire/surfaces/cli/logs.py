@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
+from quire.client.client import Client
 from quire.clock import iso, seconds
 from quire.errors import InputError
+from quire.explain import words as telling
 from quire.model.event import Event
-from quire.surfaces import telling
 from quire.surfaces.cli.command import Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records
 from quire.surfaces.cli.spelling import check_names
-from quire.surfaces.client import Client
 
 
 async def last_seq(client: Client) -> int:

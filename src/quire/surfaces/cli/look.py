@@ -7,19 +7,19 @@ import json
 
 import click
 
+from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import InputError
-from quire.machine.difference import differing, pairs
-from quire.machine.versions import versions
+from quire.explain import words as telling
+from quire.explain.why import around, why_of
 from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.wait import On, load_waits
-from quire.surfaces import telling
+from quire.rules.difference import differing, pairs
+from quire.rules.versions import versions
 from quire.surfaces.cli.command import Session, record_argument, verb
 from quire.surfaces.cli.output import on_one_line
-from quire.surfaces.client import Client
-from quire.surfaces.why import around, why_of
 
 
 @verb("show", example="quire show kw_analytics")

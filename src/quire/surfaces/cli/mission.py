@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quire.client.client import Client
 from quire.clock import SYSTEM, new_id
 from quire.errors import InputError, QuireError
 from quire.model.codec import parse
@@ -22,12 +23,11 @@ from quire.surfaces.cli.following import ending
 from quire.surfaces.cli.mission_look import report, show, spend, written
 from quire.surfaces.cli.mission_picture import Picture, side_by_side, why_of
 from quire.surfaces.cli.writing import check_target
-from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
-    from quire.agents.blueprint import Blueprint
-    from quire.agents.replay import Replayed
-    from quire.agents.report import Report
+    from quire.agents.blueprint.blueprint import Blueprint
+    from quire.agents.missions.replay import Replayed
+    from quire.agents.missions.report import Report
 
 #: How often the ledger is asked for news.
 GLANCE_SECONDS = 0.1
@@ -49,7 +49,7 @@ for looks in (show, report, spend):
 
 def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
     """The blueprint in this file, with another model for all its agents if one is named."""
-    from quire.agents.reading import checked, load
+    from quire.agents.blueprint.reading import checked, load
 
     made = load(Path(path))
     if model is None and base_url is None:
@@ -75,7 +75,7 @@ def _check_keys(blueprint: Blueprint) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
 def check(session: Session, files: Sequence[str]) -> int:
     """Check blueprints without starting anything: every problem, with its line."""
-    from quire.agents.reading import load
+    from quire.agents.blueprint.reading import load
 
     code = Exit.OK
     for file in files:
@@ -116,7 +116,7 @@ def _tell_wrong(session: Session, file: str, problem: str) -> None:
 @verb("schema", example="quire mission schema > blueprint.schema.json")
 def schema(session: Session) -> None:
     """Print the JSON Schema of blueprints."""
-    from quire.agents import blueprint
+    from quire.agents.blueprint import blueprint
 
     click.echo(json.dumps(blueprint.schema(), indent=None if session.json else 2))
 
@@ -154,7 +154,7 @@ def run(
     It may be stopped at any time: the same command with the same --id goes on where it was, and asks no model again for
     what was answered. Exit codes as those of 'quire start --follow'.
     """
-    from quire.agents.flow import compiled
+    from quire.agents.missions.flow import compiled
     from quire.surfaces.cli.run import projecting
 
     if out is not None:
@@ -271,7 +271,7 @@ def replay(
         raise click.UsageError("another prompt or model goes with --what-if")
 
     async def work(client: Client) -> int:
-        from quire.agents import replay as replays
+        from quire.agents.missions import replay as replays
 
         async with made_deps(session.config.deps) as deps:
             if what_if:

@@ -11,12 +11,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.errors import InputError, QuireError
-from quire.runtime import engine
+from quire.ledger import engine
 from quire.surfaces.cli.command import Exit, Session
 from quire.surfaces.cli.mission_picture import Picture, pace_of, shown
-from quire.surfaces.client import Client
 
 #: The demo gives up after this long.
 LIMIT_SECONDS = 120.0
@@ -65,9 +65,9 @@ class Demo:
             process.wait()
 
     async def run(self) -> int:
+        from quire.agents.blueprint.reading import load
         from quire.agents.demo import blueprint
-        from quire.agents.flow import compiled
-        from quire.agents.reading import load
+        from quire.agents.missions.flow import compiled
         from quire.agents.scripted import MARK
 
         made = load(blueprint())
@@ -109,8 +109,8 @@ class Demo:
             await SYSTEM.sleep(0.05)
 
     async def _proof(self, client: Client, name: str) -> int:
-        from quire.agents import story as stories
-        from quire.agents.report import markdown
+        from quire.agents.missions import story as stories
+        from quire.agents.missions.report import markdown
 
         story = await stories.read(client.ledger, name)
         if story.report is None:

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import NotFound
 from quire.surfaces.cli.command import Session, record_argument, verb
 from quire.surfaces.cli.mission_picture import last_of, pace_of, show_corrections, shown, why_of
 from quire.surfaces.cli.output import on_one_line
 from quire.surfaces.cli.writing import check_target, write
-from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
-    from quire.agents.story import Story
+    from quire.agents.missions.story import Story
 
 
 async def written(session: Session, client: Client, record_id: str, path: str) -> None:
     """Write the result of a mission there, and say so."""
-    from quire.agents import story as stories
-    from quire.agents.report import markdown
+    from quire.agents.missions import story as stories
+    from quire.agents.missions.report import markdown
 
     story = await stories.read(client.ledger, record_id)
     assert story.report is not None
@@ -36,7 +36,7 @@ def show(session: Session, record_id: str) -> None:
     """Show a mission: its agents and turns, what it asks, what it spent."""
 
     async def work(client: Client) -> None:
-        from quire.agents import story as stories
+        from quire.agents.missions import story as stories
 
         story = await stories.read(client.ledger, record_id)
         if session.json:
@@ -66,7 +66,7 @@ def show(session: Session, record_id: str) -> None:
 
 
 def _told(story: Story) -> dict[str, Any]:
-    from quire.agents.story import pace
+    from quire.agents.missions.story import pace
 
     found = pace(story.calls)
     return {
@@ -101,8 +101,8 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
         check_target(session, out)
 
     async def work(client: Client) -> None:
-        from quire.agents import story as stories
-        from quire.agents.report import markdown
+        from quire.agents.missions import story as stories
+        from quire.agents.missions.report import markdown
 
         story = await stories.read(client.ledger, record_id)
         if calls:
@@ -139,7 +139,7 @@ def spend(session: Session) -> None:
     """What missions spent, by day."""
 
     async def work(client: Client) -> None:
-        from quire.agents.story import spent_by_day, total
+        from quire.agents.missions.story import spent_by_day, total
 
         found = await spent_by_day(client.ledger)
         if session.json:

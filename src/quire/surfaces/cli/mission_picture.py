@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from quire.client.client import Client
 from quire.errors import InputError, NotFound
 from quire.model.record import Record
 from quire.surfaces.cli.output import Output, harmless, on_one_line
-from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
-    from quire.agents.story import Story
+    from quire.agents.missions.story import Story
 
 
 def pace_of(story: Story) -> str:
-    from quire.agents.story import pace
+    from quire.agents.missions.story import pace
 
     found = pace(story.calls)
     return f"{found.wall:.1f} s for {found.work:.1f} s of model calls, {found.most} at the same time"
@@ -90,7 +90,7 @@ class Picture:
 
     async def look(self, client: Client, record_id: str) -> Story | None:
         """Read the ledger and show what it says."""
-        from quire.agents import story as stories
+        from quire.agents.missions import story as stories
 
         try:
             story = await stories.read(client.ledger, record_id)

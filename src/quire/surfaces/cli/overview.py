@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from quire.client.client import Client
+from quire.explain import words as telling
+from quire.ledger.finding import concealed, sqlite_path
+from quire.ledger.workers import alive
 from quire.model.record import ENDED, Status
 from quire.model.side import EVERYWHERE
-from quire.surfaces import telling
 from quire.surfaces.cli.command import Exit, Session, verb
-from quire.surfaces.client import Client
-from quire.surfaces.config import concealed, ledger_there, sqlite_path
-from quire.surfaces.living import alive
+from quire.surfaces.config import ledger_there
 
 
 @verb("overview", example="quire")

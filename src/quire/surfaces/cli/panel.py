@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quire.client.client import Client
 from quire.errors import InputError
 from quire.surfaces.cli.command import Exit, Session, verb
-from quire.surfaces.client import Client
 
 if TYPE_CHECKING:
-    from quire.runtime.worker import Worker
     from quire.surfaces.panel import Panel
+    from quire.worker.worker import Worker
 
 _NO_PANEL = 'no sheet is named; write panel = "sheets://SPREADSHEET_ID" into quire.toml, or give --panel'
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
+from quire.client.client import Client
 from quire.errors import IllegalMove, InputError
-from quire.machine.approval import Vote, check_vote
+from quire.explain import words as telling
+from quire.ledger import engine
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, load_waits
-from quire.runtime import engine
-from quire.surfaces import telling
 from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Session, record_argument, verb
 from quire.surfaces.cli.completing import choices
-from quire.surfaces.client import Client
+from quire.workflows.approval import Vote, check_vote
 
 _NOTE = click.option("--note", default="", metavar="TEXT", help="Why, for the log and for the workflow.")
 _EDIT = click.option(

@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
+from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import IllegalMove, InputError, QuireError
+from quire.explain import words as telling
 from quire.model.change import Standing
 from quire.model.codec import parse
 from quire.model.record import ENDED, Record, Status
 from quire.model.side import EVERYWHERE
-from quire.surfaces import telling
 from quire.surfaces.cli.command import Exit, Session, named, record_argument, verb, workflow_option
 from quire.surfaces.cli.completing import records, steps, workflows
 from quire.surfaces.cli.spelling import check_names, statuses
-from quire.surfaces.client import Client
 
 _REASON = click.option("--reason", default="", metavar="TEXT", help="Why, for the log.")
 
@@ -254,8 +254,8 @@ def resume(session: Session, workflow: str, cancelled: bool) -> None:
 
 async def _no_stop_file(session: Session, client: Client, workflow: str) -> None:
     """A file named STOP halts again what is resumed under it: whoever resumes takes it away first."""
-    from quire.runtime import stopfile
     from quire.surfaces.cli.keep import opened_folder
+    from quire.worker import stop_file as stopfile
 
     if not session.config.folder:
         return

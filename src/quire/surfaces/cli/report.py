@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from quire.client.client import Client
 from quire.clock import iso
+from quire.explain import words as telling
+from quire.explain.report import Report, report_json, report_of
 from quire.model.change import Query
-from quire.surfaces import telling
 from quire.surfaces.cli.command import Session, record_argument, verb
-from quire.surfaces.client import Client
-from quire.surfaces.report import Report, report_json, report_of
 
 #: The logs of so many children are read for a report.
 _CHILDREN = 5000

@@ -21,15 +21,15 @@ from typing import Any
 
 import click
 
+from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, QuireError
+from quire.ledger import process
+from quire.ledger.finding import concealed
 from quire.model.record import Record, Status
-from quire.runtime import process
-from quire.runtime.worker import Worker
 from quire.surfaces.cli import browsing, flows
 from quire.surfaces.cli.command import Exit, Session, verb
-from quire.surfaces.client import Client
-from quire.surfaces.config import concealed
+from quire.worker.worker import Worker
 
 #: How many records a second are told of one by one.
 _TOLD_PER_SECOND = 10
@@ -176,8 +176,8 @@ async def projecting(session: Session, client: Client) -> AsyncIterator[None]:
         if folder is None:
             yield
             return
-        from quire.runtime import stopfile
-        from quire.surfaces.projecting import projector_of
+        from quire.upkeep.projecting import projector_of
+        from quire.worker import stop_file as stopfile
 
         await stopfile.look(client.ledger, folder)
         projector = projector_of(client.ledger, folder, client.clock)

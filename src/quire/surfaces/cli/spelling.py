@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import click
 
+from quire.client.client import Client
 from quire.errors import NotFound, did_you_mean
+from quire.ledger import engine
 from quire.model.record import Status
-from quire.runtime import engine
-from quire.surfaces.client import Client
 
 
 def statuses(ctx: click.Context, param: click.Parameter, words: Sequence[str]) -> tuple[Status, ...]:

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 
 import click
 
+from quire.client.arguments import checked_id
+from quire.client.client import BATCH, Client
 from quire.clock import SYSTEM, new_record_id, seconds
 from quire.errors import Halted, InputError, Moved
+from quire.explain import words as telling
+from quire.ledger import engine
+from quire.ledger.definition import Mould
 from quire.model.change import Applied, Refused
 from quire.model.record import MOST_PRIORITY, Record
-from quire.runtime import engine
-from quire.runtime.definition import Mould
-from quire.surfaces import telling
-from quire.surfaces.arguments import checked_id
 from quire.surfaces.cli import incoming, values
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.completing import workflows
 from quire.surfaces.cli.following import follow as follow_record
-from quire.surfaces.client import BATCH, Client
 
 #: How many bad lines are told one by one.
 _SHOWN = 20

@@ -9,9 +9,9 @@ import click
 
 from quire.clock import seconds
 from quire.errors import InputError
-from quire.surfaces import relay
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.run import check_spans, projecting, run_worker, start_logging, working_client
+from quire.upkeep import ticks as relay
 
 
 @verb(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from quire.client.client import Client
 from quire.clock import iso
 from quire.surfaces.cli.command import Session, verb
-from quire.surfaces.client import Client
-from quire.surfaces.server import tokens
-from quire.surfaces.server.tokens import Role
+from quire.surfaces.server.auth import tokens
+from quire.surfaces.server.auth.tokens import Role
 
 
 @click.group("token", context_settings={"help_option_names": ["-h", "--help"]})

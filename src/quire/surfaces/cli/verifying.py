@@ -1,6 +1,6 @@
 """Sums that must come out even in a ledger: open intents, fan-ins, and no log without its record.
 
-Chains, receipts, archive and folder are compared by ``quire.surfaces.verify``. Workers may go on meanwhile: what looks
+Chains, receipts, archive and folder are compared by ``quire.upkeep.verify``. Workers may go on meanwhile: what looks
 wrong is read once more by itself, and only what stays wrong is told.
 """
 
@@ -10,7 +10,7 @@ from quire.ledger.base import Ledger
 from quire.model.change import Query
 from quire.model.receipt import Receipt
 from quire.model.record import Record
-from quire.surfaces.verify import Difference
+from quire.upkeep.verify import Difference
 
 _PAGE = 500
 

@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import Any
 
 from quire.clock import iso
+from quire.explain import words as telling
+from quire.ledger.workers import alive
 from quire.model.change import Count, Standing
 from quire.model.event import Event
 from quire.model.record import Status
 from quire.model.side import Worker
-from quire.surfaces import telling
 from quire.surfaces.cli.command import Session
 from quire.surfaces.cli.output import COLOURS, on_one_line
-from quire.surfaces.living import alive
 
 _NEWEST = 12
 

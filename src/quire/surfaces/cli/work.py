@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import click
 
+from quire.client.client import Client
 from quire.errors import InputError
+from quire.explain import words as telling
+from quire.ledger import engine
 from quire.model.codec import parse
-from quire.runtime import engine
-from quire.surfaces import telling
 from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Session, record_argument, verb
 from quire.surfaces.cli.completing import steps
-from quire.surfaces.client import Client
 
 
 @verb(

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from quire.errors import InputError
+from quire.ledger.finding import sqlite_path
 from quire.surfaces.cli.command import Session
-from quire.surfaces.config import FILE, sqlite_path
+from quire.surfaces.config import FILE
 
 
 def check_target(session: Session, target: str, sources: Sequence[str] = ()) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from quire.client.client import Client
 from quire.errors import NotFound
+from quire.explain.why import Around
 from quire.model.change import Query, Standing
 from quire.model.event import Event
 from quire.model.record import ENDED, Record, Status
-from quire.surfaces.client import Client
 from quire.surfaces.panel.table import Row, cut, row_of
-from quire.surfaces.why import Around
 
 _OPEN = tuple(status for status in Status if status not in ENDED)
 #: Records that ended before the panel was there, and are shown all the same.

@@ -11,11 +11,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from quire.client.client import Client
 from quire.clock import Clock, iso
 from quire.errors import IllegalMove, InputError, LedgerUnavailable, NotFound, QuireError, StaleVersion, did_you_mean
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait
-from quire.surfaces.client import Client
 from quire.surfaces.panel.table import CANCEL, HAPPENED, NOT, RETRY, Row, asked_of, code, words
 
 #: Who acts: a cell does not know who typed in it.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from quire.explain import words as telling
 from quire.google.budget import Lane
 from quire.google.error import GoogleError
 from quire.ledger.base import Ledger
 from quire.model.codec import parse
-from quire.surfaces import telling, waking
+from quire.surfaces import waking
 from quire.surfaces.panel.book import Book, Rows
 from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, STATE_ID, TABLE, TABLE_ID
 from quire.surfaces.panel.lease import drawn_by

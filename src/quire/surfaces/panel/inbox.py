@@ -13,11 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quire.machine.source import Cron
 from quire.model.codec import dump
 from quire.surfaces.panel.cells import At, Request, fill, reference, refers, replace
 from quire.surfaces.panel.layout import INBOX, INBOX_STATE, WRITE_BACK
 from quire.surfaces.panel.values import typed, wants_text
+from quire.workflows.sources import Cron
 
 COPY = "a copy of another row: not started; clear the three cells to start it as a new one"
 NEW, INCOMPLETE, REFUSED, SCHEDULED = "NEW", "INCOMPLETE", "REFUSED", "SCHEDULED"

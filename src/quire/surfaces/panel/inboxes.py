@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from quire.client.arguments import checked_id
+from quire.client.client import Client
 from quire.clock import new_id
 from quire.errors import QuireError
+from quire.ledger.definition import Mould
 from quire.model.change import Applied, Refused
 from quire.model.codec import PLAIN, parse
 from quire.model.record import Record
-from quire.runtime.definition import Mould
-from quire.runtime.schedule import first_record
-from quire.surfaces.arguments import checked_id
-from quire.surfaces.client import Client
 from quire.surfaces.panel import inbox as pure
 from quire.surfaces.panel.book import Book
 from quire.surfaces.panel.cells import At, Request, cell, fill, insert_rows, write
 from quire.surfaces.panel.inbox import INCOMPLETE, NEW, REFUSED, SCHEDULED, UNSTARTED, Hidden, Inbox, Line, Sheet
 from quire.surfaces.panel.layout import INBOX_ID, INBOX_STATE, INBOX_WIDTH, wider
 from quire.surfaces.panel.table import cut
+from quire.worker.schedule import first_record
 
 #: New rows that one batch gives ids.
 MOST_ROWS = 100

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from quire.clock import Clock, new_id
+from quire.ledger import process
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
 from quire.model.side import Setting, Worker
-from quire.runtime import process
 
 #: Long, since on a sheet each renewal is a write; a process that is known to be dead is not waited for.
 LEASE_SECONDS = 300.0

@@ -20,13 +20,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import QuireError
 from quire.google.error import Invalid, NotShared
 from quire.model.change import Standing
 from quire.model.record import Record
 from quire.surfaces import waking
-from quire.surfaces.client import Client
 from quire.surfaces.panel import control, drawing, heal, inbox, reading, result
 from quire.surfaces.panel.book import Book, Tab
 from quire.surfaces.panel.cells import At, Request, refers, replace

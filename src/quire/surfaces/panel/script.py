@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.panel.layout import COMMAND, PANEL_ID, STOP_LABEL, TABLE_ID
 from quire.surfaces.waking import wake_secret
 

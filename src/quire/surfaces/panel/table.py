@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.clock import iso
+from quire.explain.why import Around, why_of
 from quire.folder.state import dedupe_key
 from quire.model.change import Standing
 from quire.model.codec import dump
@@ -15,7 +16,6 @@ from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait, load_waits
 from quire.surfaces.panel.layout import STATE
-from quire.surfaces.why import Around, why_of
 
 CANCEL, RETRY, HAPPENED, NOT = "CANCEL", "RETRY", "HAPPENED", "NOT"
 #: People look at these cells; the whole text is in the ledger.

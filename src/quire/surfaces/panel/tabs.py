@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+from quire.client.client import Client
 from quire.errors import LedgerError
 from quire.google.error import Invalid
-from quire.runtime import engine
-from quire.surfaces.client import Client
+from quire.ledger import engine
 from quire.surfaces.panel import inbox, layout, result
 from quire.surfaces.panel.book import Book, Rows, Tab
 from quire.surfaces.panel.cells import At, Request, fill, replaced, write

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quire.surfaces.server.doors import Limits
+    from quire.surfaces.server.auth.gate import Limits
     from quire.surfaces.server.serving import app, serve
 
 __all__ = ["Limits", "app", "serve"]
@@ -19,5 +19,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{'doors' if name == 'Limits' else 'serving'}")
+    module = import_module(f"{__name__}.{'auth.gate' if name == 'Limits' else 'serving'}")
     return getattr(module, name)

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path
 from starlette.responses import Response
 
+from quire.client.arguments import checked_id
+from quire.client.client import Client
 from quire.errors import InputError, StaleVersion
+from quire.explain import words as telling
+from quire.explain.stuck import cause_of
 from quire.model.record import Status
 from quire.model.side import EVERYWHERE
-from quire.surfaces import telling
-from quire.surfaces.arguments import checked_id
-from quire.surfaces.client import Client
 from quire.surfaces.server import shapes
 from quire.surfaces.server.asking import At, Operator, RecordId, clean, problems, record_answer, unslashed
 from quire.surfaces.server.refusal import Refusal, json_answer
 from quire.surfaces.server.stream import controls_json
-from quire.surfaces.stuck import cause_of
 
 #: A group of errors is looked for among so many records.
 GROUPED = 20_000

@@ -10,13 +10,13 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from quire.client.client import Client
 from quire.errors import QuireError
 from quire.model.change import Query as Find
-from quire.surfaces.client import Client
 from quire.surfaces.server import acts, looking, records
 from quire.surfaces.server.asking import Admin, Operator, RecordId, Viewer, WorkflowName, acting, unslashed
+from quire.surfaces.server.auth.tokens import Role
 from quire.surfaces.server.short_way import ShortWay, ways_of
-from quire.surfaces.server.tokens import Role
 
 #: Every address, as it was declared.
 ROUTES = [*records.router.routes, *acts.router.routes, *looking.router.routes]

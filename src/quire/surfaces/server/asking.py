@@ -9,15 +9,15 @@ from fastapi import Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from quire.client.arguments import CONTROL
+from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, NotFound
+from quire.explain import words as telling
 from quire.model.record import Record
-from quire.surfaces import telling
-from quire.surfaces.arguments import CONTROL
-from quire.surfaces.client import Client
-from quire.surfaces.server.doors import Actor, Setup, audit, needs
+from quire.surfaces.server.auth.gate import Actor, Setup, audit, needs
+from quire.surfaces.server.auth.tokens import Role
 from quire.surfaces.server.refusal import WORDS, Problem, json_answer
-from quire.surfaces.server.tokens import Role
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from quire.surfaces.server.doors import Setup, actor_of, audit
+from quire.surfaces.server.auth.gate import Setup, actor_of, audit
 from quire.surfaces.server.refusal import Refusal
 
 
@@ -111,8 +111,8 @@ def routes(setup: Setup) -> tuple[list[Any], list[Late]]:
         made: Way = module.OverHttp(setup.client, setup.groups, audit)
         return made
 
-    chat = Late("quire.surfaces.mcp.server", "mcp", over_http)
-    agents = Late("quire.surfaces.a2a.server", "a2a", over_http)
+    chat = Late("quire.surfaces.chat.mcp.server", "mcp", over_http)
+    agents = Late("quire.surfaces.chat.a2a.server", "a2a", over_http)
     found = [
         Route("/mcp", chat, methods=["GET", "POST", "DELETE"]),
         Route("/a2a/{mission}", agents, methods=["POST"]),

@@ -10,9 +10,9 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from quire.client.client import Client
 from quire.model.change import Change, Count, Send, Verdict
-from quire.runtime.committer import Committer
-from quire.surfaces.client import Client
+from quire.worker.committer import Committer
 
 #: Counting reads every record. It may take a tenth of the time: counts are as old as ten times what they took to count,
 #: and never older than this.

@@ -16,15 +16,15 @@ import re
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
+from quire.client.client import Client
 from quire.errors import InputError, NotFound
+from quire.ledger import engine
 from quire.model.codec import dump, parse
 from quire.model.record import Record
 from quire.model.side import Setting
-from quire.runtime import engine
-from quire.surfaces.client import Client
-from quire.surfaces.server import keys
-from quire.surfaces.server.doors import Setup
-from quire.surfaces.server.keys import Keys
+from quire.surfaces.server.auth import keys
+from quire.surfaces.server.auth.gate import Setup
+from quire.surfaces.server.auth.keys import Keys
 from quire.surfaces.server.refusal import Refusal
 
 HOOK = "hook/"

@@ -11,18 +11,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from quire.clock import iso
-from quire.machine import drawing
+from quire.explain import words as telling
+from quire.explain.stuck import cause_of
+from quire.ledger import engine
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.wait import On, load_waits
-from quire.runtime import engine
-from quire.surfaces import telling
 from quire.surfaces.server import shapes
 from quire.surfaces.server.acts import GROUPED
 from quire.surfaces.server.asking import RecordId, Viewer, WorkflowName, problems
 from quire.surfaces.server.refusal import json_answer
 from quire.surfaces.server.stream import COLUMNS, Feed, controls_json, counts_json, row
-from quire.surfaces.stuck import cause_of
+from quire.workflows import drawing
 
 router = APIRouter(prefix="/api", responses=problems())
 

@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from quire.surfaces.client import Client
+from quire.client.client import Client
 from quire.surfaces.server.asking import Viewer, problems
 from quire.surfaces.telemetry.following import Following, last_seq
 from quire.surfaces.telemetry.metrics import CONTENT_TYPE, Meter

@@ -10,22 +10,23 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
+from quire.client.arguments import checked_id
 from quire.clock import iso
 from quire.errors import InputError
-from quire.machine.difference import differing, pairs
-from quire.machine.versions import too_much, versions
+from quire.explain import timeline
+from quire.explain import words as telling
+from quire.explain.report import report_json, report_of
+from quire.explain.why import Why, around, why_of
 from quire.model.change import Query as Find
 from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.record import Record, Status
-from quire.surfaces import telling
-from quire.surfaces.arguments import checked_id
-from quire.surfaces.report import report_json, report_of
-from quire.surfaces.server import shapes, timeline
+from quire.rules.difference import differing, pairs
+from quire.rules.versions import too_much, versions
+from quire.surfaces.server import shapes
 from quire.surfaces.server.asking import Filter, Operator, RecordId, Viewer, clean, problems, record_answer, span
 from quire.surfaces.server.refusal import json_answer
 from quire.surfaces.server.stream import COLUMNS, row
-from quire.surfaces.why import Why, around, why_of
 
 #: The longest log that a record's page gets at once; the rest is paged under /events.
 SHOWN_EVENTS = 1000

@@ -18,16 +18,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from quire.client.client import Client
 from quire.errors import InputError, QuireError
-from quire.runtime import process
-from quire.surfaces.client import Client
+from quire.ledger import process
 from quire.surfaces.config import Config
-from quire.surfaces.server import api, chat, measuring, oidc, tokens, ways_in
+from quire.surfaces.server import api, chat, measuring
+from quire.surfaces.server.auth import oidc, tokens
+from quire.surfaces.server.auth import sessions as ways_in
+from quire.surfaces.server.auth.gate import Doors, Limits, Setup, is_loopback
+from quire.surfaces.server.auth.keys import Keys
 from quire.surfaces.server.connections import BACKLOG, Connection
 from quire.surfaces.server.crowd import crowd
-from quire.surfaces.server.doors import Doors, Limits, Setup, is_loopback
 from quire.surfaces.server.hooks import Nonces
-from quire.surfaces.server.keys import Keys
 from quire.surfaces.server.refusal import WORDS, json_answer, refused
 from quire.surfaces.server.stream import Feed
 from quire.surfaces.server.ticking import Ticking

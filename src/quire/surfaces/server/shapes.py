@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from quire.model.record import MOST_PRIORITY
-from quire.surfaces.server.tokens import Role
+from quire.surfaces.server.auth.tokens import Role
 
 Text = Annotated[str, StringConstraints(max_length=10_000)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]

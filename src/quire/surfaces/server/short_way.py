@@ -20,8 +20,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quire.surfaces.server.doors import Actor
-from quire.surfaces.server.tokens import Role
+from quire.surfaces.server.auth.gate import Actor
+from quire.surfaces.server.auth.tokens import Role
 
 #: Makes what an endpoint gets as ``at`` from the request and whoever came.
 Maker = Callable[[Request, Actor], Any]

@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import LedgerError
 from quire.model.change import Query, Standing
 from quire.model.record import Record
-from quire.surfaces.client import Client
 from quire.surfaces.server.history import SAMPLE_SECONDS, History
 from quire.surfaces.server.refusal import Refusal, log
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from quire.client.client import Client
 from quire.model.receipt import Keyring
-from quire.surfaces import relay
-from quire.surfaces.client import Client
+from quire.upkeep import ticks as relay
 
 
 class Ticking(NamedTuple):

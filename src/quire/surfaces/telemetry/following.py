@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple
 
+from quire.explain import spans
+from quire.explain.spans import Span
 from quire.ledger.base import Ledger
 from quire.model.change import Query
 from quire.model.event import Event
 from quire.model.record import Record
-from quire.surfaces.telemetry import spans
-from quire.surfaces.telemetry.spans import Span
 
 LINES = 1000
 _KNOWN_ROOTS = 20_000

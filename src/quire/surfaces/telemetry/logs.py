@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quire.clock import iso
-from quire.surfaces.telemetry.spans import first_span, trace_id
+from quire.explain.spans import first_span, trace_id
 
 _SEVERITIES = {
     logging.DEBUG: "DEBUG",

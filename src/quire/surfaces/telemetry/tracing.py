@@ -10,12 +10,12 @@ import asyncio
 import logging
 from typing import Protocol
 
+from quire.client.client import Client
 from quire.errors import LedgerUnavailable
-from quire.surfaces.client import Client
-from quire.surfaces.leased import Leased, to_its_end
-from quire.surfaces.living import alive
+from quire.ledger.workers import alive
 from quire.surfaces.telemetry.following import Following, Traced, last_seq
 from quire.surfaces.telemetry.metrics import Sample, standing_samples
+from quire.upkeep.leased import Leased, to_its_end
 
 log = logging.getLogger("quire.telemetry")
 

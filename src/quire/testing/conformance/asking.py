@@ -7,9 +7,6 @@ from typing import Any
 
 from quire.clock import new_id
 from quire.ledger.base import Ledger
-from quire.machine import fanout, transition
-from quire.machine.outcome import Outcome, Waits
-from quire.machine.transition import Move
 from quire.model.change import (
     Applied,
     Beaten,
@@ -28,7 +25,11 @@ from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.record import Record, Status, new_record
 from quire.model.side import EVERYWHERE, Fanin, Worker
 from quire.model.wait import On, Wait
+from quire.rules import moves as transition
+from quire.rules.moves import Move
+from quire.rules.outcome import Outcome, Waits
 from quire.testing.clock import ToldClock
+from quire.workflows import fanout
 
 FLOW = "flow"
 STEP = "work"

@@ -6,8 +6,6 @@ import pytest
 
 from quire.clock import new_id
 from quire.ledger.base import Ledger
-from quire.machine import transition
-from quire.machine.outcome import Broke, Done, Next, Outcome, Stopped, Tried
 from quire.model.change import (
     Change,
     Conflict,
@@ -15,6 +13,8 @@ from quire.model.change import (
 )
 from quire.model.codec import parse
 from quire.model.record import UNDO, Status
+from quire.rules import moves as transition
+from quire.rules.outcome import Broke, Done, Next, Outcome, Stopped, Tried
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

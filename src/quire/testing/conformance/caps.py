@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Broke, Done, Next, Outcome, Tried, Yielded
 from quire.model.change import (
     Rate,
 )
 from quire.model.record import Status
+from quire.rules.outcome import Broke, Done, Next, Outcome, Tried, Yielded
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

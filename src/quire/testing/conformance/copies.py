@@ -8,8 +8,8 @@ import pytest
 
 from quire.errors import LedgerError
 from quire.ledger.base import Ledger
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.rows import key_of as key_of_row
+from quire.ledger.columns import key_of as key_of_row
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import (
     Rate,
     Send,

@@ -6,13 +6,13 @@ import pytest
 
 from quire.clock import new_id
 from quire.ledger.base import Ledger
-from quire.machine import transition
-from quire.machine.outcome import Outcome, Tried, Yielded
 from quire.model.change import (
     Conflict,
 )
 from quire.model.receipt import Stage
 from quire.model.record import Status
+from quire.rules import moves as transition
+from quire.rules.outcome import Outcome, Tried, Yielded
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

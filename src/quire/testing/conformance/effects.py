@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done
 from quire.model.change import (
     Applied,
     Conflict,
@@ -14,6 +13,7 @@ from quire.model.change import (
 )
 from quire.model.receipt import Stage, key_of
 from quire.model.record import Status
+from quire.rules.outcome import Done
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

@@ -6,8 +6,6 @@ import pytest
 
 from quire.clock import new_id
 from quire.ledger.base import Ledger
-from quire.machine import transition
-from quire.machine.outcome import Broke, Done, Outcome, Stopped, Tried
 from quire.model.change import (
     Applied,
     Conflict,
@@ -16,6 +14,8 @@ from quire.model.change import (
 )
 from quire.model.receipt import Kind
 from quire.model.record import UNDO, Record, Status
+from quire.rules import moves as transition
+from quire.rules.outcome import Broke, Done, Outcome, Stopped, Tried
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,

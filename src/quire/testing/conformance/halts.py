@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from quire.ledger.base import Ledger
-from quire.machine import transition
-from quire.machine.outcome import Broke, Done, Next, Outcome, Stopped, Tried, Yielded
 from quire.model.change import (
     Applied,
     Order,
@@ -19,6 +17,8 @@ from quire.model.receipt import Stage
 from quire.model.record import UNDO, Status
 from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait, load_waits
+from quire.rules import moves as transition
+from quire.rules.outcome import Broke, Done, Next, Outcome, Stopped, Tried, Yielded
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import chain
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done
 from quire.model.change import Applied, Change
 from quire.model.codec import dump
 from quire.model.event import Event, Line, first_break
+from quire.rules.outcome import Done
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done
 from quire.model.record import Status
+from quire.rules.outcome import Done
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

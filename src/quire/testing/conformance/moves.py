@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from quire.ledger.base import Ledger
-from quire.machine import transition
-from quire.machine.outcome import Done, Next, Outcome, Saved
 from quire.model.change import (
     Applied,
     Change,
@@ -15,6 +13,8 @@ from quire.model.change import (
 )
 from quire.model.event import Line
 from quire.model.record import Status
+from quire.rules import moves as transition
+from quire.rules.outcome import Done, Next, Outcome, Saved
 from quire.testing.conformance.asking import (
     applied,
     commit,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quire.machine.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 from quire.model.wait import On, Wait
+from quire.rules.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 
 OUTCOMES: dict[str, Outcome] = {
     "next": Next("next", '{"a": 1}'),

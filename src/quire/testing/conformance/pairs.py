@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from quire.ledger.base import Ledger, Recovered
-from quire.ledger.memory import MemoryLedger
-from quire.ledger.rows import key_of
+from quire.ledger.columns import key_of
+from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import Applied, Beaten, Claimed, Conflict, Refused, Standing
 from quire.model.event import Event
 from quire.testing.clock import ToldClock

@@ -6,7 +6,6 @@ import pytest
 
 from quire.errors import Moved
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Saved
 from quire.model.change import (
     Applied,
     Claim,
@@ -16,6 +15,7 @@ from quire.model.change import (
 )
 from quire.model.record import Status
 from quire.model.side import EVERYWHERE
+from quire.rules.outcome import Saved
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     beat,

@@ -6,12 +6,12 @@ from itertools import chain
 from typing import Any
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done, Tried
 from quire.model.change import (
     Query,
 )
 from quire.model.record import Status
 from quire.model.side import Setting
+from quire.rules.outcome import Done, Tried
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,

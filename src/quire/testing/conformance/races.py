@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from quire.errors import WorkerClosed
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done, Saved
 from quire.model.change import (
     Applied,
     Change,
@@ -18,6 +17,7 @@ from quire.model.change import (
 from quire.model.event import Line
 from quire.model.record import Record, Status
 from quire.model.side import Setting
+from quire.rules.outcome import Done, Saved
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done
 from quire.model.change import (
     Applied,
     Conflict,
@@ -13,6 +12,7 @@ from quire.model.change import (
 from quire.model.receipt import Stage
 from quire.model.record import Status
 from quire.model.wait import On, Wait, load_waits
+from quire.rules.outcome import Done
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

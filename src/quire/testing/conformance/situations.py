@@ -12,15 +12,15 @@ from itertools import count
 from typing import Any
 
 from quire.ledger.base import Ledger
-from quire.machine import transition
-from quire.machine.outcome import Broke, Done, Next, Outcome, Saved, Tried, Waits
-from quire.machine.transition import Move
 from quire.model.change import Change, Claim, Order, Rate, Send, Slot
 from quire.model.codec import dump
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record
 from quire.model.side import EVERYWHERE, Setting
 from quire.model.wait import On, Wait
+from quire.rules import moves as transition
+from quire.rules.moves import Move
+from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Tried, Waits
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done, Next
 from quire.model.change import (
     Applied,
     Change,
@@ -16,6 +15,7 @@ from quire.model.codec import dump
 from quire.model.event import Line
 from quire.model.record import Status
 from quire.model.wait import load_waits
+from quire.rules.outcome import Done, Next
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     applied,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quire.ledger.base import Ledger
-from quire.machine.outcome import Done, Saved
 from quire.model.codec import dump
+from quire.rules.outcome import Done, Saved
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import applied, beat, intend, lose_worker, run, settle, start, the
 from quire.testing.conformance.suite import Suite

@@ -7,11 +7,11 @@ import pytest
 from quire.clock import next_id
 from quire.errors import WorkerClosed
 from quire.ledger.base import Ledger
-from quire.machine import transition
-from quire.machine.outcome import Done, Saved
 from quire.model.change import Applied, Claim, Conflict, Holding
 from quire.model.receipt import Stage
 from quire.model.record import Status
+from quire.rules import moves as transition
+from quire.rules.outcome import Done, Saved
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     a_worker,

@@ -1,0 +1,1 @@
+"""Blueprints: read, checked, and said in the words that people wrote."""

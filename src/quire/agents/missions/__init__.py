@@ -1,0 +1,1 @@
+"""Missions: a blueprint as a workflow, its parts, its turns and its result."""

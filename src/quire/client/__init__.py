@@ -1,0 +1,1 @@
+"""The Python API: everything that the command line does, from Python."""

@@ -1,0 +1,320 @@
+"""What people do to one record: signal, answer, resolve, move, edit, retry, cancel, prioritise.
+
+Each reads the record, decides with ``machine`` what becomes of it, and swaps; whoever was faster makes it read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from quire.client import arguments
+from quire.client.link import landed
+from quire.client.reading import ClientLooks
+from quire.clock import new_id
+from quire.errors import IllegalMove, NotFound, StaleVersion, did_you_mean
+from quire.ledger import engine
+from quire.ledger.definition import fit_of
+from quire.model.change import Applied, Change, Conflict, Send
+from quire.model.codec import PLAIN, dump, parse
+from quire.model.fit import Fit
+from quire.model.receipt import Kind, Receipt, Stage
+from quire.model.record import UNDO, Record, Status
+from quire.model.wait import On, Wait, load_waits
+from quire.rules import moves as transition
+from quire.rules.difference import carried
+from quire.rules.moves import Move
+from quire.workflows import approval
+from quire.workflows.approval import Vote
+
+
+class ClientActs(ClientLooks):
+    """The verbs that change one record."""
+
+    async def signal(
+        self,
+        record_id: str,
+        signal: str,
+        value: object = None,
+        *,
+        signal_id: str | None = None,
+        by: str | None = None,
+    ) -> Record:
+        """Send a signal. The same ``signal_id`` again, to the same record and by the same name, is the same signal."""
+        arguments.asked_id(record_id)
+        arguments.name(signal, "the signal")
+        arguments.name(signal_id or "", "signal_id")
+        text = PLAIN.encode(value, f"the value of signal {signal!r}")
+        sent = Send(signal_id or new_id("s_"), record_id, signal, text, self.who if by is None else by)
+        verdict = await self._send(sent)
+        if isinstance(verdict, Conflict):
+            await self.get(record_id)
+        return landed(verdict)
+
+    async def answer(
+        self,
+        record_id: str,
+        choice: str,
+        *,
+        by: str | None = None,
+        note: str = "",
+        edits: Mapping[str, Any] | None = None,
+        seen: str = "",
+        question: str = "",
+        via: str = "python",
+        groups: Mapping[str, Sequence[str]] | None = None,
+        change_id: str = "",
+    ) -> Record:
+        """Answer what a record asks. ``seen``: the hash of what was shown; an answer to anything else is refused."""
+        person = self.who if by is None else by
+        if edits is not None:
+            what = f"what the answer edits of {record_id!r}"
+            edits = parse(PLAIN.encode(arguments.fields(edits, what), what))
+        fit = await self._fit_of(record_id) if edits else None
+
+        def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            wait = _asked(record, question)
+            vote = Vote(choice, person, note, dict(edits or {}), via, self.clock.now(), seen)
+            approval.check_vote(wait, vote, groups)
+            if edits and fit is not None:  # also of one vote among several: the last one must not fail for it
+                _check_data(record, parse(record.data) | dict(edits), fit)
+            new, answer = approval.counted(wait, vote)
+            told: dict[str, Any] = {"choice": choice, "by": person, "via": via, "note": note, "question": wait.name}
+            if edits:
+                told["edits"] = dict(edits)
+            if answer is None:
+                waits = [new if w.key == wait.key else w for w in load_waits(record.waits)]
+                return transition.voted(record, record.updated_at, waits, told), ()
+            data = dump(parse(record.data) | dict(answer.edits)) if answer.edits else None
+            if data is not None and fit is not None:
+                _check_data(record, parse(data), fit)
+            receipt = _answer_receipt(record, wait, dump(approval.said(answer, record)))
+            return transition.answered(record, record.updated_at, wait.key, told, data), (receipt,)
+
+        return await self._change(record_id, decide, change_id)
+
+    async def resolve(
+        self,
+        record_id: str,
+        *,
+        happened: bool,
+        value: object = None,
+        by: str | None = None,
+        effect: str = "",
+        change_id: str = "",
+    ) -> Record:
+        """Say whether an effect in doubt happened, and what came of it."""
+        person = self.who if by is None else by
+        wait = _in_doubt(await self.get(record_id), effect)
+        found = await self.ledger.receipts(keys=[wait.key])
+        if not found:
+            raise NotFound(f"the intent behind {wait.name!r} of {record_id!r} is not there any more")
+        if happened:
+            text = PLAIN.encode(value, f"the value of effect {wait.name!r}")
+            receipt = self._keys.signed(found[0]._replace(stage=Stage.DONE, value=text))
+        else:
+            receipt = found[0]._replace(stage=Stage.VOID)
+        own = receipt.record_id == record_id
+        if not own:  # an undoing asks about what a descendant did: the answer stands beside that one
+            await self._commit([Change(new_id(), receipt.record_id, 0, None, receipts=(receipt,))])
+
+        def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            if _in_doubt(record, effect).key != wait.key:
+                raise StaleVersion(f"{record_id!r} does not ask about {wait.name!r} any more; look at it again")
+            told = {"effect": wait.name, "happened": happened, "by": person}
+            return transition.resolved(record, record.updated_at, wait.key, told), (receipt,) if own else ()
+
+        return await self._change(record_id, decide, change_id)
+
+    async def move(self, record_id: str, step: str, *, by: str | None = None, change_id: str = "") -> Record:
+        """Move a record by hand along a declared transition."""
+        person = self.who if by is None else by
+        definition = await self.definition((await self.get(record_id)).workflow)
+        steps = {row["name"]: row for row in definition["steps"]}
+
+        def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            here = steps.get(record.step)
+            legal = here["then"] if here is not None else []
+            target = steps.get(step)
+            rests = bool(target and target["rests"])
+            ends = bool(target and target["rests"] and target["ends"])
+            return transition.move(record, record.updated_at, person, step, legal, rests=rests, ends=ends), ()
+
+        return await self._change(record_id, decide, change_id)
+
+    async def edit(
+        self, record_id: str, data: Mapping[str, Any], *, version: int | None = None, by: str | None = None
+    ) -> Record:
+        """Replace the data of a record that nobody holds; with ``version``, only if it is still that one.
+
+        What differs is changed in what the loops of its step (``run.each``) have saved, too: they go on with it.
+        """
+        person = self.who if by is None else by
+        text = PLAIN.encode(arguments.fields(data, f"the data of {record_id!r}"), f"the data of {record_id!r}")
+        fit = await self._fit_of(record_id)
+
+        async def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            if version is not None and record.version != version:
+                raise StaleVersion(f"{record_id!r} has changed since it was read: it is at version {record.version}")
+            _check_data(record, parse(text), fit)
+            return transition.edit(record, record.updated_at, person, text), await self._loops(record, text)
+
+        return await self._looked_and_changed(record_id, decide)
+
+    async def _loops(self, record: Record, text: str) -> tuple[Receipt, ...]:
+        """What the loops of this visit have saved, with what ``text`` changes of the record's data."""
+        found = await self.ledger.receipts(record_ids=[record.record_id]) if record.facts else []
+        loops = [receipt for receipt in found if receipt.kind is Kind.EACH and receipt.visit == record.visit]
+        was, now = parse(record.data), parse(text)
+        return tuple(
+            receipt._replace(value=dump({**saved, "data": carried(saved["data"], was, now)}))
+            for receipt in loops
+            for saved in [parse(receipt.value)]
+        )
+
+    async def retry(self, record_id: str, *, step: str = "", by: str | None = None, change_id: str = "") -> Record:
+        """Try an ended or backing-off record again where it stopped; with ``step``, from that step anew (a rewind)."""
+        person = self.who if by is None else by
+        current = await self.get(record_id)
+        if step:
+            definition = await self.definition(current.workflow)
+            names = [row["name"] for row in definition["steps"]]
+            if arguments.name(step, "the step") not in names:
+                raise NotFound(f"{current.workflow!r} has no step {step!r}{did_you_mean(step, names)}")
+        failed_maps = await self._failed_maps(current)
+
+        def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            return transition.retry(record, record.updated_at, person, step=step), failed_maps
+
+        return await self._change(record_id, decide, change_id)
+
+    async def _failed_maps(self, record: Record) -> tuple[Receipt, ...]:
+        """Maps of this visit in which children failed: a retry of the parent does those children again."""
+        if not record.fanouts or record.status is not Status.ERROR:
+            return ()
+        found = await self.ledger.receipts(record_ids=[record.record_id])
+        return tuple(
+            receipt._replace(stage=Stage.VOID)
+            for receipt in found
+            if receipt.kind is Kind.MAP
+            and receipt.visit == record.visit
+            and receipt.stage is Stage.DONE
+            and any("error" in row for row in parse(receipt.value))
+        )
+
+    async def cancel(
+        self, record_id: str, *, undo: bool = False, reason: str = "", by: str | None = None, change_id: str = ""
+    ) -> Record:
+        """Cancel a record; one that runs is asked to stop. With ``undo``, what it did is taken back."""
+        person = self.who if by is None else by
+        for _ in range(20):
+            record = await self.get(record_id)
+            if record.status is Status.RUNNING and not (undo and record.step == UNDO):
+                wish = dump({"by": person, "reason": reason or f"cancelled by {person or 'a person'}", "undo": undo})
+                change = Change(change_id or new_id(), record_id, record.version, None, cancel=wish)
+                [verdict] = await self._commit([change])
+                if isinstance(verdict, Applied):
+                    return verdict.record
+                continue
+            try:
+                return await self._change(
+                    record_id,
+                    lambda r: (transition.cancel(r, r.updated_at, person, reason, undo=undo), ()),
+                    change_id,
+                )
+            except IllegalMove:
+                record = await self.get(record_id)
+                if record.status is not Status.RUNNING or (undo and record.step == UNDO):
+                    raise
+        raise StaleVersion(f"{record_id!r} changes all the time; try again")
+
+    async def prioritise(self, record_id: str, priority: int, *, by: str | None = None) -> Record:
+        """Give a record another priority; it may be running."""
+        arguments.checked_priority(priority)
+        record = await self.get(record_id)
+        person = self.who if by is None else by
+        change = Change(new_id(), record_id, record.version, None, priority=priority, by=person)
+        [verdict] = await self._commit([change])
+        return landed(verdict)
+
+    async def _fit_of(self, record_id: str) -> Fit:
+        """The check of the record's data: by its type, or by the schema that a worker registered."""
+        workflow = (await self.get(record_id)).workflow
+        known = self.registry.get(workflow)
+        return known.fit if known is not None else fit_of(await engine.definition(self.ledger, workflow))
+
+    async def _change(
+        self, record_id: str, decide: Callable[[Record], tuple[Move, tuple[Receipt, ...]]], change_id: str = ""
+    ) -> Record:
+        """Read, decide, compare-and-swap; and again if somebody else was faster."""
+
+        async def decided(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            return decide(record)
+
+        return await self._looked_and_changed(record_id, decided, change_id)
+
+    async def _looked_and_changed(
+        self,
+        record_id: str,
+        decide: Callable[[Record], Awaitable[tuple[Move, tuple[Receipt, ...]]]],
+        change_id: str = "",
+    ) -> Record:
+        """The same for what looks at more than the record before it decides."""
+        for _ in range(20):
+            record, now = await asyncio.gather(self.get(record_id), self.ledger.now())
+            move, receipts = await decide(record._replace(updated_at=now))
+            id_ = change_id or new_id()
+            change = Change(id_, record_id, record.version, move.image, lines=move.lines, receipts=receipts)
+            [verdict] = await self._commit([change])
+            if isinstance(verdict, Conflict):
+                continue
+            return landed(verdict)
+        raise StaleVersion(f"{record_id!r} changes all the time; try again")
+
+
+def _check_data(record: Record, data: Mapping[str, Any], fit: Fit) -> None:
+    """Refuse data that the workflow does not take. A field that stands in the record already may stay."""
+    fit.taken(dict(data), f"the data of {record.record_id!r}", known=parse(record.data))
+
+
+def _in_doubt(record: Record, effect: str) -> Wait:
+    """The first effect in doubt, or the one of this name."""
+    doubts = [wait for wait in load_waits(record.waits) if wait.on is On.DOUBT and effect in ("", wait.name)]
+    if record.status is not Status.NEEDS_APPROVAL or not doubts:
+        raise IllegalMove(f"nothing of {record.record_id!r} is in doubt; it is {record.status}")
+    return doubts[0]
+
+
+def _asked(record: Record, question: str) -> Wait:
+    waits = [wait for wait in load_waits(record.waits) if wait.on is On.QUESTION]
+    if record.status is not Status.NEEDS_APPROVAL or not waits:
+        doubts = any(wait.on is On.DOUBT for wait in load_waits(record.waits))
+        if record.status is Status.NEEDS_APPROVAL and doubts:
+            raise IllegalMove(
+                f"{record.record_id!r} asks whether an effect happened; say so with "
+                f"quire resolve {record.record_id} --happened | --not"
+            )
+        raise IllegalMove(f"{record.record_id!r} asks nothing; it is {record.status}")
+    if not question:
+        return waits[0]
+    for wait in waits:
+        if question in (wait.name, wait.key, (wait.about or {}).get("hash")):
+            return wait
+    raise StaleVersion(f"{record.record_id!r} does not ask {question!r} any more; look at it again, then answer")
+
+
+def _answer_receipt(record: Record, wait: Wait, value: str) -> Receipt:
+    about = wait.about or {}
+    return Receipt(
+        key=wait.key,
+        record_id=record.record_id,
+        step=record.step,
+        visit=record.visit,
+        name=str(about.get("text", wait.name)),
+        kind=Kind.ASK,
+        stage=Stage.DONE,
+        args_hash=approval.shown_print(about.get("show")),
+        value=value,
+        nonce=f"answer-{record.version}",
+    )

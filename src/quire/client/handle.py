@@ -1,0 +1,40 @@
+"""What a start answers: a record by its id, and its result to come."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from quire.client.reading import ClientLooks
+from quire.clock import Span
+from quire.errors import ResultMissing
+from quire.model.codec import PLAIN
+from quire.model.record import Record, Status
+from quire.workflows.workflow import Workflow
+
+R = TypeVar("R", default=Any)
+
+
+class Handle(Generic[R]):
+    """A record that was started, and its result to come."""
+
+    def __init__(self, client: ClientLooks, record: Record, workflow: Workflow[Any, R, Any] | None) -> None:
+        self.record_id = record.record_id
+        #: The record as it was when its start had landed.
+        self.started = record
+        self._client = client
+        self._workflow = workflow
+
+    async def record(self) -> Record:
+        return await self._client.get(self.record_id)
+
+    async def result(self, *, timeout: Span | None = None) -> R:
+        """Wait until the record ends and return its result; an end without one raises ``ResultMissing``."""
+        record = await self._client.until_ended(self.record_id, timeout=timeout)
+        if record.status is not Status.DONE:
+            why = f": {record.last_error}" if record.last_error else ""
+            raise ResultMissing(f"{self.record_id!r} has no result: it ended as {record.status}{why}")
+        type_ = self._workflow.result if self._workflow is not None else PLAIN
+        value: R = type_.decode(record.result or "null", f"the result of {self.record_id!r}")
+        return value

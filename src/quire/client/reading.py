@@ -1,0 +1,136 @@
+"""What the client only reads: records, their logs, who works, how the ledger stands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from quire.client import arguments
+from quire.client.link import ClientLink
+from quire.clock import Clock, Span, seconds
+from quire.errors import NotFound, ResultMissing, did_you_mean
+from quire.ledger.base import Ledger
+from quire.model.change import Count, Query, Standing
+from quire.model.event import Event
+from quire.model.receipt import Receipt
+from quire.model.record import Record, Status
+from quire.model.side import Signal, Worker
+from quire.model.wait import Wait, load_waits
+
+
+class Shown(NamedTuple):
+    """Everything about one record."""
+
+    record: Record
+    waits: tuple[Wait, ...]
+    events: list[Event]
+    receipts: list[Receipt]
+    signals: list[Signal]
+    children: list[Record]
+
+
+class ClientLooks(ClientLink):
+    """The verbs that only look."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, who: str) -> None:
+        super().__init__(ledger, clock, who)
+        self._waiting: dict[str, asyncio.Event] = {}
+
+    async def get(self, record_id: str) -> Record:
+        found = await self.ledger.load([arguments.asked_id(record_id)])
+        if not found:
+            raise NotFound(f"Record with ID {record_id} not found.{await self._nearest(record_id)}")
+        return found[0]
+
+    async def _nearest(self, record_id: str) -> str:
+        """Which id may be meant: first among those that hold most of its beginning, then of less."""
+        for part in dict.fromkeys(record_id[:length] for length in (16, 8, 4, 2, 1)):
+            near = await self.ledger.find(Query(text=part, limit=50))
+            if hint := _hint(record_id, [record.record_id for record in near]):
+                return hint
+        return ""
+
+    async def find(
+        self,
+        *,
+        workflow: str = "",
+        step: str = "",
+        status: Status | str | Sequence[Status] = (),
+        parent_id: str = "",
+        text: str = "",
+        after: str = "",
+        limit: int = 100,
+        order: str = "id",
+    ) -> list[Record]:
+        """Records by workflow, step, status, parent, or part of their id; ``order``: id, updated or place."""
+        for word in (workflow, step, parent_id, text, after):
+            arguments.name(word, "what is to be found")
+        arguments.count(limit, "limit", 0)
+        arguments.order(order)
+        words = arguments.statuses(status)
+        query = Query(workflow, step, words, parent_id, text=text, after=after, limit=limit, order=order)
+        return await self.ledger.find(query)
+
+    async def counts(self) -> list[Count]:
+        return await self.ledger.counts()
+
+    async def show(self, record_id: str) -> Shown:
+        record = await self.get(record_id)
+        return Shown(
+            record,
+            load_waits(record.waits) if not record.ended else (),
+            await self.ledger.events(record_id=record_id, limit=100_000),
+            await self.ledger.receipts(record_ids=[record_id]),
+            await self.ledger.signals(record_id),
+            await self.ledger.find(Query(parent_id=record_id, order="place", limit=100_000)),
+        )
+
+    async def events(self, record_id: str = "", *, after: int = 0, limit: int = 1000) -> list[Event]:
+        arguments.count(limit, "limit", 0)
+        return await self.ledger.events(record_id=arguments.asked_id(record_id), after=after, limit=limit)
+
+    async def workers(self) -> list[Worker]:
+        return await self.ledger.workers()
+
+    async def standing(self) -> Standing:
+        return await self.ledger.standing()
+
+    async def until_ended(self, record_id: str, *, timeout: Span | None = None) -> Record:
+        """The record once it has ended."""
+        arguments.asked_id(record_id)
+        deadline = None if timeout is None else self.clock.boottime() + seconds(timeout)
+        pause = 0.01
+        try:
+            while True:
+                ended = self._waiting.setdefault(record_id, asyncio.Event())
+                record = await self.get(record_id)
+                if record.ended:
+                    return record
+                if deadline is not None and self.clock.boottime() >= deadline:
+                    raise ResultMissing(
+                        f"{record_id!r} has not ended in time: it is {record.status} at {record.step!r}"
+                    )
+                looks = [asyncio.ensure_future(wait) for wait in (self.clock.sleep(pause), ended.wait())]
+                try:
+                    await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for look in looks:
+                        look.cancel()
+                pause = min(pause * 1.5, 0.5)
+        finally:
+            self._waiting.pop(record_id, None)
+
+    def _settled(self, record: Record) -> None:
+        """A worker of this client has settled a record: whoever waits here for its end need not look."""
+        if record.ended and (waiting := self._waiting.pop(record.record_id, None)) is not None:
+            waiting.set()
+
+    async def made(self, record_id: str, change_id: str) -> bool:
+        """Whether the log of this record has a line of this change: whoever names its changes does none twice."""
+        return any(line.change_id == change_id for line in await self.ledger.events(record_id=record_id, limit=100_000))
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    near = did_you_mean(word, known)
+    return near.replace("; d", " D") if near.startswith("; did") else ""

@@ -1,0 +1,225 @@
+"""What is stuck and why: everything that does not go on by itself, one finding for each cause.
+
+The chat asks it, and alerts are made of it. A cause is an error without what differs from record to record, a question,
+an effect in doubt, a step that no live worker knows, a halt, a pause, or a periodic caller that is late.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quire.clock import iso
+from quire.explain import words as telling
+from quire.explain.why import Around, why_of
+from quire.ledger.base import Ledger
+from quire.ledger.workers import alive, knowers
+from quire.model.change import Count, Query, Standing
+from quire.model.record import UNDO, Record, Status
+from quire.model.side import EVERYWHERE, Worker
+from quire.model.wait import On, load_waits
+from quire.worker.last_tick import last_tick
+
+#: So many records are read of each kind; the counts are of all.
+LOOKED = 2000
+NAMED = 20
+#: A record that is due for less than this is not stuck: somebody is about to take it.
+PATIENCE_SECONDS = 60.0
+#: So much of a record's error is quoted.
+_TEXT = 300
+
+_VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.IGNORECASE)
+
+
+class Finding(NamedTuple):
+    """One cause, and the records that it holds."""
+
+    #: error, asks, budget, doubt, stranded, no worker, halted, paused, sealed, late
+    kind: str
+    #: What tells this cause from others; the same as long as it lasts.
+    cause: str
+    sentence: str
+    since: float
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nobody needs
+    record_ids: Sequence[str] = ()
+    workflow: str = ""
+    step: str = ""
+    remedy: str = ""
+    #: The newest moment at which a record came to it.
+    latest: float = 0.0
+
+
+def cause_of(error: str) -> str:
+    """An error without what differs from record to record: names in quotes, numbers, ids."""
+    first = next(iter(error.strip().splitlines()), "")
+    return _VARYING.sub("…", first)[:300] or "no reason was given"
+
+
+async def look(ledger: Ledger) -> list[Finding]:
+    """Everything that is stuck now, what holds most first within its kind."""
+    standing = await ledger.standing()
+    workers = await ledger.workers()
+    counts = await ledger.counts()
+    found = [*orders(standing), *await _late(ledger, workers, standing.now)]
+    if any(count.status is Status.ERROR for count in counts):
+        failed = await ledger.find(Query(status=(Status.ERROR,), limit=LOOKED, order="updated"))
+        found += errors(failed, counts)
+    if any(count.status is Status.NEEDS_APPROVAL for count in counts):
+        asking = await ledger.find(Query(status=(Status.NEEDS_APPROVAL,), limit=LOOKED, order="updated"))
+        found += questions(asking, standing, workers)
+    return found + await _unclaimed(ledger, counts, standing, workers)
+
+
+def orders(standing: Standing) -> Iterable[Finding]:
+    """Halts, pauses and the seal."""
+    for control in standing.controls:
+        for word, holds in (("halted", control.halted), ("paused", control.paused)):
+            if not holds:
+                continue
+            what = "the ledger" if control.scope == EVERYWHERE else f"workflow {control.scope!r}"
+            remedy = telling.command("resume", "" if control.scope == EVERYWHERE else control.scope)
+            by = f" by {control.by}" if control.by else ""
+            reason = f": {control.reason}" if control.reason else ""
+            text = f"{what} is {word}{by} since {telling.when(control.at, standing.now)}{reason} ({remedy})"
+            scope = "" if control.scope == EVERYWHERE else control.scope
+            yield Finding(word, f"{control.scope} {control.at!r}", text, control.at, workflow=scope, remedy=remedy)
+    if standing.sealed:
+        yield Finding("sealed", standing.sealed, f"the ledger is sealed; its records are at {standing.sealed}", 0.0)
+
+
+def errors(failed: Sequence[Record], counts: Sequence[Count]) -> Iterable[Finding]:
+    """Records in ERROR, one finding for each cause. What was not read is told with the largest group of its step."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in failed:
+        groups.setdefault((record.workflow, record.step, cause_of(record.last_error or "")), []).append(record)
+    for (workflow, step, cause), records in sorted(groups.items(), key=lambda item: -len(item[1])):
+        ids = [record.record_id for record in records[:NAMED]]
+        some = f"{len(records)} records of {workflow!r}" if len(records) > 1 else repr(ids[0])
+        remedy = telling.command("retry", ids[0]) if len(records) == 1 else f"quire retry --workflow {workflow}"
+        text = f"{some} stopped in ERROR at step {step!r}: {_short(records[0].last_error)} ({remedy})"
+        since, latest = records[-1].updated_at, records[0].updated_at
+        yield Finding(
+            "error", f"{workflow} {step} {cause}", text, since, len(records), ids, workflow, step, remedy, latest
+        )
+    total = sum(count.count for count in counts if count.status is Status.ERROR)
+    if total > len(failed) and failed:
+        text = f"{total - len(failed)} older records are in ERROR too (quire list --status ERROR)"
+        yield Finding(
+            "error", "older", text, failed[-1].updated_at, total - len(failed), remedy="quire list --status ERROR"
+        )
+
+
+def questions(asking: Sequence[Record], standing: Standing, workers: Sequence[Worker]) -> Iterable[Finding]:
+    """What people are asked: one finding for each question, since each wants its own answer."""
+    around = Around(standing.now, standing, workers)
+    for record in asking:
+        waits = [wait for wait in load_waits(record.waits) if wait.on in (On.QUESTION, On.DOUBT)]
+        if not waits:
+            continue
+        why = why_of(record, around)
+        kind = "doubt" if waits[0].on is On.DOUBT else "budget" if _of_budget(waits[0].about) else "asks"
+        hash_ = str((waits[0].about or {}).get("hash") or waits[0].key)
+        yield Finding(
+            kind,
+            f"{record.record_id} {hash_}",
+            why.sentence,
+            record.updated_at,
+            1,
+            [record.record_id],
+            record.workflow,
+            record.step,
+            why.remedy,
+            record.updated_at,
+        )
+
+
+def _of_budget(about: Mapping[str, Any] | None) -> bool:
+    """The question of a mission that has used up what it may spend shows its limits and what was spent."""
+    show = (about or {}).get("show")
+    return isinstance(show, dict) and "limits" in show and "spent" in show
+
+
+async def _unclaimed(
+    ledger: Ledger, counts: Sequence[Count], standing: Standing, workers: Sequence[Worker]
+) -> list[Finding]:
+    """Records that are due and that nobody takes: no worker lives, or none knows the step."""
+    now = standing.now
+    stopped = {control.scope for control in standing.controls if control.halted or control.paused}
+    if EVERYWHERE in stopped or standing.sealed:
+        return []
+    moving = [count for count in counts if count.workflow not in stopped and count.status in _MOVING]
+    live = [worker for worker in workers if alive(worker, now)]
+    if not live:
+        return await _abandoned(ledger, moving, now)
+    found = []
+    for count in moving:
+        known = count.step == UNDO or knowers(live, count.workflow, count.step, now)
+        if count.status is not Status.PENDING or known:
+            continue
+        records = await ledger.find(Query(count.workflow, count.step, (Status.PENDING,), limit=NAMED))
+        due = [record for record in records if _overdue(record, now)]
+        if due:
+            since = min(record.due_at or now for record in due)
+            some = f"{count.count} records" if count.count > 1 else repr(due[0].record_id)
+            text = f"{some} of {count.workflow!r} at step {count.step!r} wait since {telling.when(since, now)}: "
+            text += "no live worker knows the step (quire worker FILE)"
+            ids = [record.record_id for record in due]
+            cause = f"{count.workflow} {count.step}"
+            place = (count.workflow, count.step)
+            found.append(Finding("stranded", cause, text, since, count.count, ids, *place, "quire worker FILE", since))
+    return found
+
+
+_MOVING = (Status.PENDING, Status.RUNNING, Status.WAITING)
+
+
+def _overdue(record: Record, now: float) -> bool:
+    if record.status is Status.RUNNING:
+        return record.updated_at < now - PATIENCE_SECONDS
+    return record.due_at is not None and record.due_at < now - PATIENCE_SECONDS
+
+
+async def _abandoned(ledger: Ledger, moving: Sequence[Count], now: float) -> list[Finding]:
+    """No worker lives: one finding, however many steps wait."""
+    due: list[Record] = []
+    for workflow in sorted({count.workflow for count in moving}):
+        records = await ledger.find(Query(workflow, status=_MOVING, limit=LOOKED))
+        due += [record for record in records if _overdue(record, now)]
+    if not due:
+        return []
+    since = min(record.due_at or record.updated_at for record in due)
+    some = f"{len(due)} records are" if len(due) > 1 else f"{due[0].record_id!r} is"
+    text = f"{some} due since {telling.when(since, now)}, and no worker is alive (quire worker)"
+    ids = [record.record_id for record in due[:NAMED]]
+    return [Finding("no worker", "", text, since, len(due), ids, remedy="quire worker", latest=since)]
+
+
+async def _late(ledger: Ledger, workers: Sequence[Worker], now: float) -> list[Finding]:
+    """The periodic caller does not come any more, and no worker lives in its place (protocol 24)."""
+    tick = await last_tick(ledger)
+    if tick is None or any(alive(worker, now) for worker in workers):
+        return []
+    at, period = tick
+    if now - at <= 2 * period:
+        return []
+    text = f"the last tick was {telling.when(at, now)}, one is expected every {telling.span(period)} (quire tick)"
+    return [Finding("late", repr(at), text, at, remedy="quire tick")]
+
+
+def _short(text: str | None) -> str:
+    flat = " ".join((text or "no reason was given").split())
+    return flat[: _TEXT - 1] + "…" if len(flat) > _TEXT else flat
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "sentence": finding.sentence,
+        "count": finding.count,
+        "record_ids": list(finding.record_ids),
+        "workflow": finding.workflow or None,
+        "step": finding.step or None,
+        "since": iso(finding.since) if finding.since else None,
+        "remedy": finding.remedy or None,
+    }

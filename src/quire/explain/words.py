@@ -1,0 +1,255 @@
+"""A record as people see it: times and commands in words, its log in sentences, and what the ledger holds as JSON.
+
+Every surface tells of records through here, so that the command line, the API and the sheet say the same.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from quire.clock import iso
+from quire.folder.state import dedupe_key
+from quire.ledger.workers import alive
+from quire.model.change import Standing
+from quire.model.codec import dump, parse
+from quire.model.event import Event
+from quire.model.receipt import Receipt
+from quire.model.record import Record
+from quire.model.side import Signal, Worker
+from quire.model.wait import On, Wait, load_waits
+
+# -- words -----------------------------------------------------------------------------------------------------
+
+
+def span(length: float) -> str:
+    """A length of time in words: 4.2 s, 3 min, 2 h 5 min, 3 d."""
+    if length < 0.0995:
+        return f"{length * 1000:.0f} ms"
+    if length < 60:
+        return f"{length:.1f}".rstrip("0").rstrip(".") + " s"
+    minutes = int(length // 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {int(length % 60)} s" if minutes < 5 and int(length % 60) else "")
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h" + (f" {minutes} min" if minutes else "")
+    return f"{hours // 24} d"
+
+
+def when(moment: float | None, now: float) -> str:
+    """A moment as people read it: the time in UTC, and how far away it is."""
+    if moment is None:
+        return "never"
+    away = f"in {span(moment - now)}" if moment > now else f"{span(now - moment)} ago"
+    return f"{iso(moment)[:19].replace('T', ' ')}Z ({away})"
+
+
+def command(verb: str, *words: str, options: str = "") -> str:
+    """A command as it is typed into a shell: words quoted where they must be, and never taken for options."""
+    quoted = " ".join(shlex.quote(word) for word in words if word)
+    if any(word.startswith("-") for word in words):
+        return " ".join(part for part in ("quire", verb, options, "--", quoted) if part)
+    return " ".join(part for part in ("quire", verb, quoted, options) if part)
+
+
+def short(text: object, most: int = 160) -> str:
+    """The text on one line, cut where it is long."""
+    flat = " ".join(str(text).split())
+    return flat[: most - 1] + "…" if len(flat) > most else flat
+
+
+# -- as JSON ---------------------------------------------------------------------------------------------------
+
+
+@lru_cache(20_000)
+def moment_json(moment: float | None) -> str | None:
+    """A moment as ISO-8601, or null."""
+    return None if moment is None else iso(moment)
+
+
+def value_json(text: str | None) -> Any:
+    """What a stored text says, or null."""
+    return None if text is None or text == "" else parse(text)
+
+
+def record_json(record: Record) -> dict[str, Any]:
+    """A record with readable names: what ``--json`` and the API answer."""
+    return {
+        "record_id": record.record_id,
+        "workflow": record.workflow,
+        "status": str(record.status),
+        "next_step": record.step,
+        "visit": record.visit,
+        "attempt": record.attempt,
+        "priority": record.priority,
+        "due_at": moment_json(record.due_at),
+        "run_until": moment_json(record.run_until),
+        "worker": record.worker,
+        "last_run_id": record.run_id,
+        "last_error": record.last_error,
+        "question": record.question,
+        "note": record.note,
+        "waits": [wait_json(wait) for wait in load_waits(record.waits)] if not record.ended else [],
+        "parent_id": record.parent_id,
+        "dedupe_key": dedupe_key(record),
+        "version": record.version,
+        "workflow_version": record.code_version,
+        "epoch": record.epoch,
+        "cancel": value_json(record.cancel),
+        "data": value_json(record.data),
+        "result": value_json(record.result),
+        "created_at": moment_json(record.created_at),
+        "updated_at": moment_json(record.updated_at),
+    }
+
+
+def wait_json(wait: Wait) -> dict[str, Any]:
+    about = wait.about or {}
+    told: dict[str, Any] = {"on": str(wait.on), "name": wait.name, "until": moment_json(wait.until)}
+    if wait.on in (On.QUESTION, On.DOUBT):
+        told |= {
+            "question": about.get("text"),
+            "choices": about.get("choices", []),
+            "hash": about.get("hash"),
+            "show": about.get("show"),
+            "edit": about.get("edit", []),
+            "by": about.get("by", []),
+            "quorum": about.get("quorum", 1),
+            "votes": [{**vote, "at": moment_json(vote.get("at"))} for vote in about.get("votes", [])],
+            "expires_at": moment_json(about.get("expires_at")),
+        }
+    return told
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    return {
+        "seq": event.seq,
+        "record_id": event.record_id,
+        "n": event.n,
+        "version": event.version,
+        "at": iso(event.at),
+        "kind": event.kind,
+        "body": value_json(event.body),
+        "run_id": event.run_id,
+        "hash": event.hash,
+    }
+
+
+def receipt_json(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "name": receipt.name,
+        "kind": str(receipt.kind),
+        "stage": str(receipt.stage),
+        "step": receipt.step,
+        "visit": receipt.visit,
+        "value": value_json(receipt.value),
+        "at": iso(receipt.at),
+        "done_at": moment_json(receipt.done_at),
+        "act_by": moment_json(receipt.act_by),
+        "worker": receipt.worker or None,
+        "undoable": bool(receipt.undo),
+        "key": receipt.key,
+        "signature": receipt.signature or None,
+    }
+
+
+def signal_json(signal: Signal) -> dict[str, Any]:
+    return {
+        "signal_id": signal.signal_id,
+        "name": signal.name,
+        "value": value_json(signal.value),
+        "at": iso(signal.at),
+        "taken": signal.taken_by is not None,
+    }
+
+
+def worker_json(worker: Worker, now: float) -> dict[str, Any]:
+    return {
+        "worker_id": worker.worker_id,
+        "label": worker.label,
+        "host": worker.host,
+        "pid": worker.pid,
+        "alive": alive(worker, now),
+        "started_at": iso(worker.started_at),
+        "expires_at": iso(worker.expires_at),
+        "closed": worker.closed,
+    }
+
+
+def standing_json(standing: Standing) -> dict[str, Any]:
+    return {
+        "epoch": standing.epoch,
+        "halted": [control.scope for control in standing.controls if control.halted],
+        "paused": [control.scope for control in standing.controls if control.paused],
+        "sealed": standing.sealed or None,
+        "under_way": [{"record_id": r.record_id, **receipt_json(r)} for r in standing.under_way],
+    }
+
+
+# -- the log ---------------------------------------------------------------------------------------------------
+
+_HIDDEN = frozenset({"key", "id"})
+#: How a line tells what it changed of the data.
+_CHANGES = frozenset({"changes", "came", "went", "changed"})
+#: So many fields are named in words.
+_MOST_FIELDS = 6
+
+
+def _changes(told: Mapping[str, Any]) -> str:
+    """What was changed: ``n 1 → 2, title …``."""
+    pairs: Mapping[str, Sequence[Any]] = told.get("changes") or {}
+    said = [f"{name} {short(dump(pair[0]), 40)} → {short(dump(pair[1]), 40)}" for name, pair in pairs.items()]
+    said += map(str, told.get("changed", ()))
+    more = [f"{len(said) - _MOST_FIELDS} more"] if len(said) > _MOST_FIELDS else []
+    return ", ".join(said[:_MOST_FIELDS] + more)
+
+
+def line(event: Event) -> str:
+    """What a line of the log says, in words."""
+    body = value_json(event.body)
+    told: dict[str, Any] = body if isinstance(body, dict) else {}
+    changes = _changes(told)
+    if changes and event.kind not in ("edited", "answered"):
+        return f"{_line(event, told)}; {changes}"
+    return _line(event, told)
+
+
+def _line(event: Event, told: Mapping[str, Any]) -> str:
+    by = f" by {told['by']}" if told.get("by") else ""
+    match event.kind:
+        case "started":
+            return f"started {told.get('workflow', '')} at {told.get('step', '')}{by}"
+        case "claimed":
+            return f"claimed by {told.get('worker')} for {told.get('step')}"
+        case "moved":
+            return f"moved from {told.get('from')} to {told.get('to')}{by}"
+        case "done":
+            return f"done after {told.get('from')}"
+        case "waited" | "asked":
+            return f"{event.kind} at {told.get('step')}: {', '.join(told.get('for', []))}"
+        case "failed":
+            return (
+                f"failed at {told.get('step')} (try {told.get('attempt')}), again in {told.get('again_in')} s: "
+                + short(told.get("error", ""))
+            )
+        case "broke":
+            return f"broke at {told.get('step')} (try {told.get('attempt')}): {short(told.get('error', ''))}"
+        case "answered" | "voted":
+            note = f": {told['note']}" if told.get("note") else ""
+            edits = f", edited {', '.join(told['edits'])}" if told.get("edits") else ""
+            edits = f", edited {_changes(told)}" if _changes(told) else edits
+            via = f" ({told['via']})" if told.get("via") else ""
+            return f"{event.kind} {told.get('choice')!r}{by}{via}{edits}{note}"
+        case "edited":
+            return f"edited{by}" + (f": {_changes(told)}" if _changes(told) else "")
+        case "effect.intended" | "effect.done" | "effect.void" | "effect.undone" | "effect.twice" | "effect.unclear":
+            word = {"intended": "about to happen", "done": "happened", "void": "did not happen"}
+            stage = event.kind.removeprefix("effect.")
+            return f"effect {told.get('effect')}: {word.get(stage, stage)}"
+        case _:
+            said = ((word, value) for word, value in told.items() if word not in _HIDDEN | _CHANGES)
+            rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None))
+            return event.kind.replace("_", " ") + (f": {rest}" if rest else "")

@@ -1,0 +1,1 @@
+"""The ledger in PostgreSQL: many machines, one truth."""

@@ -1,0 +1,153 @@
+"""The rows that a transaction on SQLite decides over, and that a look sees."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from quire.ledger import columns as rows
+from quire.ledger.blobs import resolved
+from quire.model.receipt import Receipt
+from quire.model.record import Record
+from quire.model.side import Bucket, Control, Fanin, Signal, Worker
+
+RECORD = rows.columns(Record)
+RECEIPT = rows.columns(Receipt)
+
+
+@contextmanager
+def snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """What is read within is of one moment."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
+
+
+class View:
+    """The rows of one transaction, read as they are asked for. Implements ``rules.View``."""
+
+    def __init__(self, db: sqlite3.Connection, images: Mapping[str, Record] | None = None) -> None:
+        self.db = db
+        #: Records that are as this process left them.
+        self.images = images or {}
+        self.epoch, self.sealed = db.execute("SELECT epoch, sealed FROM ledger").fetchone()
+        self.controls = {
+            row[0]: rows.control_of(row) for row in db.execute(f"SELECT {rows.columns(Control)} FROM controls")
+        }
+        self._records: dict[str, Record | None] = {}
+
+    def blob(self, reference: str, where: str) -> str:
+        found = self.db.execute("SELECT text FROM blobs WHERE hash = ?", (reference,)).fetchone()
+        return resolved(reference, {reference: found[0]} if found else {}, where)
+
+    def record_of(self, row: Sequence[Any]) -> Record:
+        record: Record = rows.with_blobs(rows.record_of(row), Record, self.blob)
+        return record
+
+    def read(self, row: Sequence[Any]) -> Record:
+        """A record that is likely to change."""
+        record = self._records[row[0]] = self.record_of(row)
+        return record
+
+    def prefetch(self, record_ids: Iterable[str]) -> None:
+        """Read many records by one statement."""
+        images = self.images
+        ids = []
+        for record_id in record_ids:
+            if record_id in images:
+                self._records[record_id] = images[record_id]
+            else:
+                ids.append(record_id)
+        for start in range(0, len(ids), 500):
+            part = ids[start : start + 500]
+            self._records |= dict.fromkeys(part)
+            marks = ",".join("?" * len(part))
+            for row in self.db.execute(f"SELECT {RECORD} FROM records WHERE record_id IN ({marks})", part):
+                self._records[row[0]] = self.record_of(row)
+
+    def record(self, record_id: str) -> Record | None:
+        if record_id not in self._records:
+            self.prefetch([record_id])
+        return self._records[record_id]
+
+    def known(self, record_id: str) -> Record | None:
+        """The record before this transaction, if it was read as one that may change."""
+        return self._records.get(record_id)
+
+    def receipt_of(self, row: Sequence[Any]) -> Receipt:
+        receipt: Receipt = rows.with_blobs(rows.receipt_of(row), Receipt, self.blob)
+        return receipt
+
+    def receipt(self, key: str) -> Receipt | None:
+        row = self.db.execute(f"SELECT {RECEIPT} FROM receipts WHERE key = ?", (key,)).fetchone()
+        return None if row is None else self.receipt_of(row)
+
+    def intents(self, record_id: str) -> list[Receipt]:
+        found = self.db.execute(
+            f"SELECT {RECEIPT} FROM receipts WHERE record_id = ? AND stage = 'intended'", (record_id,)
+        )
+        return [self.receipt_of(row) for row in found]
+
+    def fanin(self, parent_id: str, generation: int) -> Fanin | None:
+        row = self.db.execute(
+            f"SELECT {rows.columns(Fanin)} FROM fanins WHERE parent_id = ? AND generation = ?", (parent_id, generation)
+        ).fetchone()
+        return None if row is None else rows.fanin_of(row)
+
+    def fanins(self, parent_id: str) -> list[Fanin]:
+        found = self.db.execute(f"SELECT {rows.columns(Fanin)} FROM fanins WHERE parent_id = ?", (parent_id,))
+        return [rows.fanin_of(row) for row in found]
+
+    def signals(self, record_id: str) -> list[Signal]:
+        return [signal for signal in self.signals_of(record_id) if signal.taken_by is None]
+
+    def signals_of(self, record_id: str) -> list[Signal]:
+        found = self.db.execute(
+            f"SELECT {rows.columns(Signal)} FROM signals WHERE record_id = ? ORDER BY seq", (record_id,)
+        )
+        return [rows.with_blobs(Signal._make(row), Signal, self.blob) for row in found]
+
+    def signal(self, signal_id: str) -> Signal | None:
+        row = self.db.execute(
+            f"SELECT {rows.columns(Signal)} FROM signals WHERE signal_id = ?", (signal_id,)
+        ).fetchone()
+        return None if row is None else Signal._make(row)
+
+    def worker(self, worker_id: str) -> Worker | None:
+        row = self.db.execute(
+            f"SELECT {rows.columns(Worker)} FROM workers WHERE worker_id = ?", (worker_id,)
+        ).fetchone()
+        return None if row is None else Worker._make(row)
+
+    def control(self, scope: str) -> Control | None:
+        return self.controls.get(scope)
+
+    def bucket(self, name: str) -> Bucket | None:
+        row = self.db.execute("SELECT name, tokens, at FROM buckets WHERE name = ?", (name,)).fetchone()
+        return None if row is None else Bucket._make(row)
+
+    def running(self, workflow: str, step: str | None) -> int:
+        sql = "SELECT count(*) FROM records WHERE status = 'RUNNING' AND workflow = ?"
+        args: tuple[Any, ...] = (workflow,)
+        if step is not None:
+            sql, args = sql + " AND step = ?", (workflow, step)
+        (count,) = self.db.execute(sql, args).fetchone()
+        return int(count)
+
+    def change_at(self, record_id: str, version: int) -> str | None:
+        row = self.db.execute(
+            "SELECT change_id FROM events WHERE record_id = ? AND version = ? ORDER BY n LIMIT 1", (record_id, version)
+        ).fetchone()
+        return None if row is None else str(row[0])
+
+    def told(self, record_id: str, change_id: str) -> bool:
+        sql = "SELECT 1 FROM events WHERE record_id = ? AND change_id = ? LIMIT 1"
+        return self.db.execute(sql, (record_id, change_id)).fetchone() is not None
+
+    def held_by(self, worker_id: str) -> list[Record]:
+        sql = f"SELECT {RECORD} FROM records WHERE status = 'RUNNING' AND worker = ?"
+        return [self.record_of(row) for row in self.db.execute(sql, (worker_id,))]

@@ -1,0 +1,443 @@
+"""Every move of a record, and nothing else.
+
+By a worker, which holds the record (``settle``; the status before is RUNNING):
+
+    | outcome  | status after                             | step, visit    | attempt      | due                  |
+    |----------|------------------------------------------|----------------|--------------|----------------------|
+    | Next     | PENDING, or RUNNING if it is kept        | next, +1       | 0            | now                  |
+    | Next     | WAITING, or DONE, at a resting state     | next, +1       | 0            | never by itself      |
+    | Done     | DONE                                     | none           | as it is     | never                |
+    | Waits    | WAITING, or NEEDS_APPROVAL if one asks   | as it is       | as it is     | earliest timer       |
+    | Saved    | RUNNING                                  | as it is       | 0            | –                    |
+    | Migrated | RUNNING                                  | as it is       | as it is     | –                    |
+    | Tried    | PENDING                                  | as it is       | +1           | now + delay          |
+    | Broke    | ERROR, or PENDING at @undo               | as it is/@undo | +1           | never / now          |
+    | Yielded  | PENDING                                  | as it is       | as it is     | now                  |
+    | Stopped  | CANCELLED, or PENDING at @undo           | as it is/@undo | as it is     | never / now          |
+
+By the ledger: ``claim`` (PENDING, WAITING, NEEDS_APPROVAL → RUNNING), ``wake`` (WAITING, NEEDS_APPROVAL → PENDING),
+``lose`` (RUNNING → PENDING, or ERROR when the worker was lost too often), ``orphan`` (RUNNING → PENDING), ``turn``
+(WAITING → PENDING), ``doubt`` (RUNNING → NEEDS_APPROVAL), ``halted`` (what nobody holds → CANCELLED).
+
+By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (anything but RUNNING, DONE and CANCELLED), ``retry``
+(ERROR, CANCELLED, what backs off; with a step anything but RUNNING), ``cancel`` (anything that has not ended; to undo
+also what has), ``revive`` (what a halt cancelled), ``edit`` (anything but RUNNING and DONE; what asks a question is
+PENDING then and asks anew), ``adopt`` (anything that has not ended → NEEDS_APPROVAL; its answer puts it back where it
+stood, or cancels it).
+
+``_moved`` is the only place that adds one to the version and writes the line, with what it changes of the data: no move
+can forget any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, assert_never
+
+from quire.errors import IllegalMove
+from quire.model.change import Slot
+from quire.model.codec import dump, parse
+from quire.model.event import Line
+from quire.model.record import PLACES, UNDO, Record, Status
+from quire.model.wait import On, Wait, dump_waits, earliest, load_waits
+from quire.rules import adoption
+from quire.rules.difference import changes
+from quire.rules.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+
+#: A record whose worker was lost this often on one step is an ERROR: the step seems to kill its workers (protocol 23).
+MOST_LOSSES = 3
+
+
+#: Makes a row without the detour through its own ``__new__``, which takes three times as long.
+_made = tuple.__new__
+#: Every move changes these two.
+_VERSION, _UPDATED_AT = PLACES["version"], PLACES["updated_at"]
+
+
+class Move(NamedTuple):
+    """The record's next image and the lines that tell of it."""
+
+    image: Record
+    lines: tuple[Line, ...]
+
+
+#: Values with their places in a record: what is the same in all moves of a kind is put there without a look-up.
+_Fixed = tuple[tuple[int, Any], ...]
+
+
+def _fixed(fields: Mapping[str, Any]) -> _Fixed:
+    return tuple((PLACES[name], value) for name, value in fields.items())
+
+
+def _moved(
+    record: Record,
+    now: float,
+    kind: str,
+    told: str | dict[str, Any],
+    fields: Mapping[str, Any],
+    fixed: _Fixed = (),
+) -> Move:
+    data = fields.get("data")
+    if data is not None and data != record.data:
+        told = (parse(told) if isinstance(told, str) else told) | changes(record.data, data)
+    line = _made(Line, (kind, told if isinstance(told, str) else dump(told)))
+    values = list(record)
+    for place, value in fixed:
+        values[place] = value
+    for name, value in fields.items():
+        values[PLACES[name]] = value
+    values[_VERSION] = record.version + 1
+    values[_UPDATED_AT] = now
+    return _made(Move, (_made(Record, values), (line,)))
+
+
+@lru_cache(maxsize=4096)
+def _way(from_: str, to: str | None) -> str:
+    """The text of a move between two steps. There are few, and many records go the same way."""
+    return dump({"from": from_} if to is None else {"from": from_, "to": to})
+
+
+_ENTERED: dict[str, Any] = {
+    "entry": None,
+    "attempt": 0,
+    "losses": 0,
+    "waits": None,
+    "question": None,
+    "last_error": None,
+}
+_RELEASED: dict[str, Any] = {"worker": None, "run_until": None}
+_AT_REST: dict[str, Any] = {**_RELEASED, "due_at": None, "waits": None, "question": None}
+_GOES_ON = _fixed(_ENTERED)
+_ENDS_WELL = _fixed({**_AT_REST, "status": Status.DONE, "step": "", "entry": None, "last_error": None})
+
+
+def _entered(record: Record, step: str) -> dict[str, Any]:
+    return _ENTERED | {"step": step, "visit": record.visit + 1}
+
+
+def start(record: Record, now: float, by: str = "") -> Move:
+    """A new record comes into the ledger."""
+    told = {"workflow": record.workflow, "step": record.step} | ({"by": by} if by else {})
+    return _moved(record, now, "started", told, {})
+
+
+def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = None) -> Move:
+    """Turn the outcome of a pass into the record's next image. ``keep`` asks to stay for the next step."""
+    match outcome:
+        case Next(step=step, data=data):
+            fields = {"step": step, "visit": record.visit + 1, "data": data}
+            if outcome.ends:
+                fields |= _AT_REST | {"status": Status.DONE}
+            elif outcome.rests:
+                fields |= _AT_REST | {"status": Status.WAITING, "waits": dump_waits([Wait(On.REST, name=step)])}
+            elif keep is not None:
+                fields |= {"status": Status.RUNNING, "run_until": now + keep.timeout}
+            else:
+                fields |= _RELEASED | {"status": Status.PENDING, "due_at": now}
+            kind = "done" if outcome.ends else "moved"
+            return _moved(record, now, kind, _way(record.step, step), fields, _GOES_ON)
+        case Done(result=result, data=data):
+            return _moved(record, now, "done", _way(record.step, None), {"data": data, "result": result}, _ENDS_WELL)
+        case Waits(waits=waits_, data=data):
+            return _waiting(record, now, waits_, data)
+        case Saved(data=data):
+            entry = record.data if record.entry is None and data != record.data else record.entry
+            until = now + keep.timeout if keep is not None else record.run_until
+            fields = {"data": data, "entry": entry, "attempt": 0, "losses": 0, "run_until": until}
+            return _moved(record, now, "saved", {"step": record.step}, fields)
+        case Migrated(data=data, code_version=code_version):
+            versions = {"from": record.code_version, "to": code_version}
+            return _moved(record, now, "migrated", versions, {"data": data, "code_version": code_version})
+        case Tried(error=error, delay=delay):
+            told = {"step": record.step, "attempt": record.attempt + 1, "error": error, "again_in": round(delay, 3)}
+            fields = _RELEASED | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}
+            return _moved(record, now, "failed", told, fields | {"status": Status.PENDING})
+        case Broke(error=error, undo=undo):
+            told = {"step": record.step, "attempt": record.attempt + 1, "error": error}
+            tried = record._replace(attempt=record.attempt + 1, last_error=error)
+            if undo:
+                return _to_undo(tried, now, "broke", told, Status.CANCELLED, error)
+            return _moved(tried, now, "broke", told, _AT_REST | {"status": Status.ERROR})
+        case Yielded(reason=reason):
+            told = {"step": record.step, "reason": reason}
+            return _moved(record, now, "yielded", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
+        case Stopped(reason=reason, undo=undo):
+            return stopped(record, now, reason, undo)
+        case _:
+            assert_never(outcome)
+
+
+def _waiting(record: Record, now: float, waits: tuple[Wait, ...], data: str) -> Move:
+    asks = [wait for wait in waits if wait.on in (On.QUESTION, On.DOUBT)]
+    status = Status.NEEDS_APPROVAL if asks else Status.WAITING
+    question = str((asks[0].about or {}).get("text", "")) if asks else None
+    entry = record.data if record.entry is None and data != record.data else record.entry
+    told = {"step": record.step, "for": [f"{wait.on} {wait.name}".strip() for wait in waits[:8]]}
+    fields = _RELEASED | {
+        "status": status,
+        "due_at": earliest(waits),
+        "waits": dump_waits(waits),
+        "question": question,
+        "data": data,
+        "entry": entry,
+    }
+    return _moved(record, now, "asked" if asks else "waited", told, fields)
+
+
+def _to_undo(record: Record, now: float, kind: str, told: dict[str, Any], final: Status, reason: str) -> Move:
+    ending = dump({"status": final, "reason": reason, "step": record.step})
+    fields = _entered(record, UNDO) | _RELEASED | {"status": Status.PENDING, "due_at": now}
+    return _moved(record, now, kind, told | {"undo": True}, fields | {"ending": ending})
+
+
+def stopped(record: Record, now: float, reason: str, undo: bool, by: str = "") -> Move:
+    told = {"step": record.step, "reason": reason} | ({"by": by} if by else {})
+    if undo and record.step != UNDO:
+        return _to_undo(record, now, "cancelled", told, Status.CANCELLED, reason)
+    return _moved(record, now, "cancelled", told, _AT_REST | {"status": Status.CANCELLED})
+
+
+# -- by the ledger ---------------------------------------------------------------------------------------------
+
+
+def claim(record: Record, now: float, worker: str, run_id: str, timeout: float) -> Move:
+    """A due record becomes this worker's, until ``run_until`` at the latest."""
+    fields = {"status": Status.RUNNING, "worker": worker, "run_id": run_id, "run_until": now + timeout}
+    if record.question is not None:  # the pass asks again if it still must
+        fields["question"] = None
+    return _moved(record, now, "claimed", claim_told(worker, run_id, record.step), fields)
+
+
+def claim_told(worker: str, run_id: str, step: str) -> str:
+    """What the line of a claim says. A store that takes records by itself writes the same (see ``postgres_claim``)."""
+    return dump({"worker": worker, "run": run_id, "step": step})
+
+
+def unkept(image: Record, now: float) -> Record:
+    """The same image, but its worker does not stay for the next step."""
+    return image._replace(status=Status.PENDING, due_at=now, **_RELEASED)
+
+
+def wake(record: Record, now: float, key: str, why: str) -> Move:
+    """What the record waited for (under ``key``) has come. Other waits are remembered: their ends do not move."""
+    waits = [wait for wait in load_waits(record.waits) if not key or wait.key != key]
+    if adoption.asked(record) is not None:  # one doubt less; a person says whether it goes on
+        return _moved(record, now, "woken", {"by": why}, _asking(waits))
+    fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
+    return _moved(record, now, "woken", {"by": why}, fields)
+
+
+def _asking(waits: Sequence[Wait]) -> dict[str, Any]:
+    """The record goes on asking a person: the first of these."""
+    text = str((waits[0].about or {}).get("text", ""))
+    return {"status": Status.NEEDS_APPROVAL, "due_at": None, "waits": dump_waits(waits), "question": text}
+
+
+def lose(record: Record, now: float, why: str) -> Move:
+    """The record's worker is lost, or its run is past its end."""
+    told = {"worker": record.worker, "step": record.step, "reason": why}
+    lost = record._replace(attempt=record.attempt + 1, losses=record.losses + 1)
+    if lost.losses >= MOST_LOSSES:
+        error = f"its worker was lost {lost.losses} times at step {record.step!r} ({why})"
+        return _moved(lost, now, "lost", told, _AT_REST | {"status": Status.ERROR, "last_error": error})
+    return _moved(lost, now, "lost", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
+
+
+def orphan(record: Record, now: float) -> Move:
+    """The ledger gave the record to a worker that does not know of it: back it goes, unharmed."""
+    told = {"worker": record.worker, "step": record.step}
+    return _moved(record, now, "orphaned", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
+
+
+def doubt(image: Record, keys: Sequence[tuple[str, str]]) -> Record:
+    """Instead of leaving its step over open intents, the record asks whether they happened (protocol 18)."""
+    waits = [doubted(key, name) for key, name in keys]
+    question = str((waits[0].about or {})["text"]) if waits else "did it happen?"
+    fields = _RELEASED | {"due_at": None, "waits": dump_waits(waits), "question": question}
+    return image._replace(status=Status.NEEDS_APPROVAL, result=None, **fields)
+
+
+def doubted(key: str, name: str, why: str = "") -> Wait:
+    """The question about an effect that may or may not have happened."""
+    text = f"Did {name!r} happen?" + (f" ({why})" if why else "")
+    return Wait(On.DOUBT, key=key, name=name, about={"text": text, "choices": ["happened", "not"]})
+
+
+def turn(record: Record, now: float) -> Move:
+    """A child that waited for its turn may start."""
+    return _moved(record, now, "woken", {"by": "its turn"}, {"status": Status.PENDING, "due_at": now, "waits": None})
+
+
+def obeyed(record: Record, now: float, wish: str) -> Move:
+    """What becomes of a record that somebody wished to cancel while it ran (``Record.cancel``)."""
+    told = parse(wish)
+    return stopped(record, now, str(told.get("reason", "")), bool(told.get("undo")), str(told.get("by", "")))
+
+
+def halted(image: Record) -> Record:
+    """What a halted record becomes instead of going on. It keeps its waits: a person may revive it where it stood."""
+    return image._replace(status=Status.CANCELLED, due_at=None, **_RELEASED)
+
+
+# -- by a person -----------------------------------------------------------------------------------------------
+
+
+def _refuse(record: Record, verb: str, why: str) -> IllegalMove:
+    return IllegalMove(f"cannot {verb} {record.record_id!r}: {why}")
+
+
+def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool) -> Move:
+    """Not for a RUNNING record: that one is asked to stop (``Change.cancel``)."""
+    if undo and record.step == UNDO:  # to begin again would leave out what is still to be undone
+        over = "its undoing was stopped; a retry goes on with it" if record.ending else "it was undone already"
+        raise _refuse(record, "undo", over if record.ended else "it is being undone already")
+    if record.status is Status.RUNNING or (record.ended and not undo):
+        raise _refuse(record, "cancel", f"it is {record.status}")
+    move = stopped(record, now, reason or f"cancelled by {by or 'a person'}", undo)
+    return move._replace(lines=tuple(Line(line.kind, dump(parse(line.body) | {"by": by})) for line in move.lines))
+
+
+def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
+    """Try again where it stopped, or, with ``step``, from an earlier step (a new visit: its effects count anew)."""
+    backs_off = record.status is Status.PENDING and record.attempt > 0
+    if not (record.status in (Status.ERROR, Status.CANCELLED) or backs_off or step):
+        raise _refuse(record, "retry", f"it is {record.status}; only ERROR, CANCELLED and what backs off is retried")
+    if record.status is Status.RUNNING:
+        raise _refuse(record, "rewind", "it is RUNNING; cancel it first, or wait for its step to end")
+    if record.open_intents and step:
+        raise _refuse(record, "rewind", f"{record.open_intents} effects are in doubt; resolve them first")
+    told = {"by": by, "step": step or record.step, "from": record.step}
+    fresh = {"status": Status.PENDING, "due_at": now, "attempt": 0, "losses": 0, "last_error": None, "ending": None}
+    if step:
+        fields = _entered(record, step) | _RELEASED | fresh | {"result": None}
+        return _moved(record, now, "rewound", told, fields)
+    if record.step == UNDO and record.ending is None:
+        raise _refuse(record, "retry", "what it did was undone; rewind it to a step with --from STEP")
+    fields = _RELEASED | fresh | {"ending": record.ending}
+    return _moved(record, now, "retried", told, fields)
+
+
+def move(record: Record, now: float, by: str, step: str, legal: Collection[str], *, rests: bool, ends: bool) -> Move:
+    """A person moves the record to a declared successor of where it stands."""
+    if record.status is Status.RUNNING:
+        raise _refuse(record, "move", "it is RUNNING; wait for its step to end")
+    if record.status in (Status.DONE, Status.CANCELLED) or record.step == UNDO:
+        raise _refuse(record, "move", f"it is {record.status}")
+    if step not in legal:
+        where = ", ".join(repr(name) for name in sorted(legal)) or "nowhere"
+        raise IllegalMove(
+            f"Invalid state transition: Cannot move from {record.step} to {step}. "
+            f"({record.record_id!r} may go from {record.step!r} to {where})"
+        )
+    if record.open_intents:
+        raise _refuse(record, "move", f"{record.open_intents} effects are in doubt; resolve them first")
+    told = {"from": record.step, "to": step, "by": by}
+    fields = _entered(record, step) | _RELEASED
+    if ends:
+        return _moved(record, now, "moved", told, fields | _AT_REST | {"status": Status.DONE, "step": step})
+    if rests:
+        waits = dump_waits([Wait(On.REST, name=step)])
+        return _moved(record, now, "moved", told, fields | _AT_REST | {"status": Status.WAITING, "waits": waits})
+    return _moved(record, now, "moved", told, fields | {"status": Status.PENDING, "due_at": now})
+
+
+def answered(record: Record, now: float, key: str, told: dict[str, Any], data: str | None = None) -> Move:
+    """A question has its answer (the receipt goes with the change); the record is due again."""
+    if record.status is not Status.NEEDS_APPROVAL:
+        raise _refuse(record, "answer", f"it asks nothing; it is {record.status}")
+    waits = [wait for wait in load_waits(record.waits) if wait.key != key]
+    if (asked := adoption.asked(record)) is not None and asked.key == key:
+        return _let_go_on(record, now, asked, waits, told)
+    fields: dict[str, Any] = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
+    if data is not None and data != record.data:
+        fields |= {"data": data, "entry": record.data if record.entry is None else record.entry}
+    return _moved(record, now, "answered", told, fields)
+
+
+def voted(record: Record, now: float, waits: Sequence[Wait], told: dict[str, Any]) -> Move:
+    """One of several answers that a question needs."""
+    return _moved(record, now, "voted", told, {"waits": dump_waits(waits)})
+
+
+def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move:
+    """A person says whether an effect in doubt happened; the record goes on when no other doubt is left."""
+    if record.status is not Status.NEEDS_APPROVAL:
+        raise _refuse(record, "resolve", f"nothing of it is in doubt; it is {record.status}")
+    waits = [wait for wait in load_waits(record.waits) if wait.key != key]
+    doubts = [wait for wait in waits if wait.on is On.DOUBT or adoption.stood(wait) is not None]
+    if doubts:
+        question = str((doubts[0].about or {}).get("text", ""))
+        return _moved(record, now, "resolved", told, {"waits": dump_waits(waits), "question": question})
+    fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
+    return _moved(record, now, "resolved", told, fields)
+
+
+def adopt(record: Record, now: float, by: str, why: str, epoch: int, keys: Sequence[tuple[str, str]] = ()) -> Move:
+    """The book was copied or restored: a person is asked whether the record goes on, and what of ``keys`` happened."""
+    if record.ended:
+        raise _refuse(record, "adopt", f"it is {record.status}")
+    asked = adoption.question(record, why, epoch, now)
+    waits = [asked, *(doubted(key, name, "here or in the other book") for key, name in keys)]
+    told = {"by": by, "reason": why, "step": record.step, "was": record.status}
+    return _moved(record, now, "adopted", told, _RELEASED | _asking(waits) | {"epoch": epoch})
+
+
+def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], told: dict[str, Any]) -> Move:
+    """A person says what becomes of an adopted record: it stands where it stood again, or is cancelled."""
+    if told.get("choice") == adoption.CANCEL:
+        return cancel(record, now, str(told.get("by", "")), "cancelled when its book was adopted", undo=False)
+    before = adoption.stood(asked) or {}
+    if left:  # effects in doubt come first; then it starts its step from the top
+        waits = [*left, *load_waits(before["waits"])]
+        return _moved(record, now, "answered", told, _asking(waits))
+    fields = {word: before[word] for word in ("due_at", "waits", "question")}
+    return _moved(record, now, "answered", told, fields | {"status": Status(before["status"])})
+
+
+def edit(record: Record, now: float, by: str, data: str) -> Move:
+    """A person changes the data of a record that nobody holds."""
+    if record.status in (Status.RUNNING, Status.DONE):
+        raise _refuse(record, "edit", f"it is {record.status}")
+    fields = {"data": data, "entry": None} | _to_ask_anew(record, now)
+    return _moved(record, now, "edited", {"by": by}, fields)
+
+
+def _to_ask_anew(record: Record, now: float) -> dict[str, Any]:
+    """What was asked showed the data as they were: the step asks anew, and keeps the votes if it shows the same.
+
+    Doubts ask of what happened, and adoption of where it goes on: no edit changes these.
+    """
+    if record.status is not Status.NEEDS_APPROVAL:
+        return {}
+    waits = load_waits(record.waits)
+    if (asked := adoption.asked(record)) is not None:
+        return {"waits": dump_waits(adoption.to_ask_anew(wait, now) if wait == asked else wait for wait in waits)}
+    if all(wait.on is not On.QUESTION for wait in waits):
+        return {}
+    doubts = [wait for wait in waits if wait.on is On.DOUBT]
+    if doubts:  # they come first; then the step starts from its top and asks
+        left = [*doubts, *(wait for wait in waits if wait.on not in (On.DOUBT, On.QUESTION))]
+        return _asking(left) | {"due_at": earliest(left)}
+    return {"status": Status.PENDING, "due_at": now, "question": None}
+
+
+def revive(record: Record, now: float, by: str, epoch: int) -> Move:
+    """A record that a halt cancelled goes on in the new epoch, where it stood.
+
+    Its step starts again from its top and waits for what it still lacks; only what has no step to start stays at rest.
+    """
+    if record.status in (Status.RUNNING, Status.DONE):
+        raise _refuse(record, "resume", f"it is {record.status}")
+    rests = any(wait.on in (On.REST, On.TURN) for wait in load_waits(record.waits))
+    status, due_at = (Status.WAITING, None) if rests else (Status.PENDING, now)
+    fields = {"epoch": epoch, "status": status, "due_at": due_at, "question": None}
+    return _moved(record, now, "revived", {"by": by, "epoch": epoch}, fields)
+
+
+def undone(record: Record, now: float) -> Move:
+    """The list of what was to be undone is empty: the record ends as it was going to."""
+    ending = parse(record.ending) if record.ending else {"status": Status.CANCELLED, "reason": "undone"}
+    told = {"status": ending["status"], "reason": ending["reason"]}
+    fields = _AT_REST | {"ending": None, "last_error": ending["reason"]}
+    return _moved(record, now, "undone", told, fields | {"status": Status(ending["status"])})

@@ -1,0 +1,264 @@
+"""``run.once``: intent, act, receipt; and what follows when a receipt is missing (protocol 1, 2, 17).
+
+1. A receipt answers: its value, verified. 2. The intent is committed under the record's version: a worker that has lost
+the record cannot. 3. The act, not after ``act_by``, on a clock that nobody can set back. 4. The receipt, fenced by the
+intent alone. Killed between 2 and 4, the next pass finds the intent: it waits until nobody can act on it any more and
+until the target has had time to show it, then probes; what cannot be known is asked of a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from quire.clock import next_id, seconds
+from quire.errors import DefinitionError, EffectChanged, ReceiptForged
+from quire.model.codec import PLAIN
+from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
+from quire.model.wait import On, Wait
+from quire.rules.moves import doubted
+from quire.rules.outcome import Yielded
+from quire.run.calls import check_code, returns
+from quire.run.passes import Hold, IntentTaken, RateUsedUp, contained, described
+from quire.workflows.effect import Act, Effect, NotDone, needed_deps
+
+#: How long to leave an effect, at the least, to whoever is doing it: another record, or an earlier pass.
+LOOK_AGAIN_SECONDS = 2.0
+
+
+def key(hold: Hold, effect: Effect[Any, Any, Any]) -> str:
+    if effect.own_key:
+        return key_of("own", effect.own_key)
+    return hold.key(Kind.ONCE, effect.name)
+
+
+async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any) -> Any:
+    hold.check()
+    what = f"the arguments of effect {effect.name!r}"
+    args_text = PLAIN.encode({"args": list(args), "kwargs": kwargs}, what)
+    args_hash = fingerprint(args_text)
+    type_ = returns(effect.act)
+    _check_deps(hold, effect)
+    known = await _known(hold, effect, key)
+    if known is not None:
+        check_code(known, effect.path)
+        if known.args_hash != args_hash and known.stage is not Stage.VOID:
+            raise EffectChanged(
+                f"effect {effect.name!r} of {hold.record.record_id!r} was done with other arguments "
+                f"({known.args[:200]}); a receipt never answers for others. Rewind the step to do it anew "
+                f"(quire retry {hold.record.record_id} --from {hold.step.name})"
+            )
+        if known.stage is Stage.DONE:
+            if not hold.host.keyring.verifies(known):
+                raise ReceiptForged(
+                    f"the receipt of effect {effect.name!r} of {hold.record.record_id!r} does not verify: it was "
+                    f"altered or forged, so it is not believed and nothing is done over it. See 'quire verify'; to do "
+                    f"the step anew: quire retry {hold.record.record_id} --from {hold.step.name}"
+                )
+            return type_.decode(known.value, f"the receipt of {effect.name!r}")
+        if known.stage is Stage.INTENDED and known.record_id != hold.record.record_id:
+            await _of_another(hold, effect, key)
+        if known.stage is Stage.INTENDED:
+            found = await _in_doubt(hold, effect, known, args, kwargs)
+            if found is not None:
+                return type_.decode(found, f"the receipt of {effect.name!r}")
+    try:
+        # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
+        acting = asyncio.ensure_future(_tried(hold, effect, key, args, kwargs, args_text, args_hash))
+        hold.forget_errors(acting)
+        return await asyncio.shield(acting)
+    except IntentTaken:
+        if effect.own_key:
+            await _of_another(hold, effect, key)
+        # A receipt that no commit of this record counted: it is read now, and answers only if it verifies.
+        with hold.flight():
+            receipts = await hold.host.ledger.receipts(keys=[key])
+        if not receipts or key in hold.known:
+            raise
+        hold.known[key] = receipts[0]
+        return await once(hold, effect, key, args, kwargs)
+    except RateUsedUp as error:
+        name = effect.rate.name if effect.rate is not None else effect.name
+        await hold.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
+
+
+async def _of_another(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> None:
+    """Another record is doing what this key stands for: look again when it may have its receipt."""
+    until = hold.host.now() + LOOK_AGAIN_SECONDS
+    await hold.block(Wait(On.TIMER, key=f"{key}settle", name=f"{effect.name} of another record", until=until))
+
+
+async def _tried(
+    hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any, args_text: str, args_hash: str
+) -> Any:
+    """Act; and again, as often as the effect says, where it surely did not happen."""
+    with hold.flight():
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await _act(hold, effect, key, args, kwargs, args_text, args_hash)
+            except NotDone as error:
+                delay = effect.retry.delay(tries, error)
+                if delay is None or delay > 5.0:
+                    raise
+                await hold.host.clock.sleep(delay)
+                hold.check()
+
+
+async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt | None:
+    if effect.own_key and key not in hold.known:
+        with hold.flight():  # the pass is not suspended over a look at the ledger
+            found = await hold.host.ledger.receipts(keys=[key])
+        for receipt in found:
+            hold.known[key] = receipt
+    return hold.known.get(key)
+
+
+def _act_of(hold: Hold, key: str) -> Act[Any]:
+    return Act(key=fingerprint(key), deps=hold.host.deps_of(hold.workflow.name), record_id=hold.record.record_id)
+
+
+def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
+    """Refuse an effect whose ``Act[…]`` names dependencies that its workflow has not: before anything happens."""
+    if hold.host.deps_of(hold.workflow.name) is None and (needed := needed_deps(effect.act)) is not None:
+        raise DefinitionError(
+            f"effect {effect.name!r} works with a {needed.__name__}, and workflow {hold.workflow.name!r} has none: "
+            f"write the function that makes it into the workflow, as in Workflow({hold.workflow.name!r}, "
+            "deps=make_deps)"
+        )
+
+
+async def _act(
+    hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any, args_text: str, args_hash: str
+) -> Any:
+    host = hold.host
+    timeout = seconds(effect.timeout)
+    if not (timeout := host.time_for(timeout)):
+        hold.halt(Yielded("its effect would not end within the worker's time"))
+        raise asyncio.CancelledError
+    until = await host.lease_until(timeout)
+    intent = hold.receipt(
+        Kind.ONCE,
+        key,
+        effect.name,
+        "",
+        stage=Stage.INTENDED,
+        fn=effect.path,
+        args=args_text,
+        args_hash=args_hash,
+        act_by=host.now() + timeout,
+        undo=effect.path if effect.undo is not None else "",
+        nonce=next_id(),  # of this try: the next one in the same pass is another act, not this one said again
+    )
+    acting = (key, intent.nonce)
+    host.acting.add(acting)
+    try:
+        await hold.facts([intent], (effect.rate,) if effect.rate is not None else ())
+        hold.known[key] = intent
+        return await _acted(hold, effect, intent, until, args, kwargs)
+    finally:
+        host.acting.discard(acting)
+
+
+async def _acted(
+    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float, args: Any, kwargs: Any
+) -> Any:
+    """The act itself, over its intent, and its receipt."""
+    host = hold.host
+    left = until - host.clock.boottime()  # the last look at the clock before the act
+    if left <= 0 or hold.lost:
+        await hold.deliver(_void(hold, intent))
+        raise NotDone("the worker was away too long between its intent and the act; it did not act")
+    try:
+        async with asyncio.timeout(left):
+            value = await contained(host.act(effect, _act_of(hold, intent.key), args, kwargs))
+    except (NotDone, ConnectionRefusedError) as error:
+        await hold.deliver(_void(hold, intent))
+        raise NotDone(str(error)) from error
+    except Exception as error:
+        if effect.repeat:
+            await hold.deliver(_void(hold, intent))
+            raise
+        # The act has ended, but nobody knows how: the next pass finds an intent whose actor is gone.
+        hold.tell("effect.unclear", effect=effect.name, error=described(error))
+        await hold.facts([intent._replace(act_by=host.now())])
+        raise
+    return await _done(hold, effect, intent, value)
+
+
+async def _done(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Any:
+    type_ = returns(effect.act)
+    try:
+        text, copy = type_.taken(value, f"what effect {effect.name!r} returned")
+        refused = None
+    except Exception as error:  # noqa: BLE001 - it happened; that must be kept whatever its value is like
+        text, copy, refused = "null", None, error
+    receipt = hold.host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
+    hold.known[intent.key] = receipt
+    await hold.deliver(receipt)
+    if refused is not None:
+        raise refused
+    return copy
+
+
+def _void(hold: Hold, intent: Receipt) -> Receipt:
+    void = intent._replace(stage=Stage.VOID)
+    hold.known[intent.key] = void
+    return void
+
+
+async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any) -> str | None:
+    """An intent of an earlier try without a receipt: the value if it happened, None if acting again is right."""
+    host = hold.host
+    if effect.repeat:
+        # Acting again is harmless; acting at the same time as somebody who still may need not be.
+        if _acts_here(hold, intent) or (host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent)):
+            name = f"{effect.name} to end elsewhere"
+            until = max(intent.act_by or 0.0, host.now() + LOOK_AGAIN_SECONDS)
+            await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
+        await hold.deliver(_void(hold, intent))
+        return None
+    settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)
+    if host.now() < settled:
+        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to settle", until=settled))
+    if effect.probe is None:
+        await hold.block(doubted(intent.key, effect.name))
+    with hold.flight():
+        try:
+            found = await contained(host.probe(effect, _act_of(hold, intent.key), args, kwargs))
+        except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
+            found = None
+            unknown: str | None = described(error)
+        else:
+            unknown = None
+    if unknown is not None:
+        await hold.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}"))
+    if not isinstance(found, NotDone):
+        text, _ = returns(effect.act).taken(found, f"what the probe of {effect.name!r} found")
+        receipt = host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
+        hold.known[intent.key] = receipt
+        await hold.deliver(receipt)
+        return text
+    if effect.fenced or await _actor_ended(hold, intent):
+        await hold.deliver(_void(hold, intent))
+        return None
+    await hold.block(doubted(intent.key, effect.name, "it is not there, but its worker may still be acting"))
+    return None
+
+
+def _acts_here(hold: Hold, intent: Receipt) -> bool:
+    """An earlier pass of this very worker acts on it still: its record was taken back, but the act goes on."""
+    return (intent.key, intent.nonce) in hold.host.acting
+
+
+async def _actor_ended(hold: Hold, intent: Receipt) -> bool:
+    """Whether whoever intended it is known to have ended: this very worker, its farewell, or a dead process here."""
+    if intent.worker == hold.host.worker_id:
+        return not _acts_here(hold, intent)
+    with hold.flight():
+        workers = await hold.host.ledger.workers()
+    for worker in workers:
+        if worker.worker_id == intent.worker:
+            return worker.closed == "farewell" or hold.host.known_dead(worker)
+    return False

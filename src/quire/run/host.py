@@ -1,0 +1,91 @@
+"""What a hold needs of the process around it: the worker implements it."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+from quire.clock import Clock
+from quire.ledger.base import Ledger
+from quire.model.change import Change, Verdict
+from quire.model.receipt import Keyring
+from quire.model.record import Record
+from quire.model.side import Worker
+from quire.workflows.effect import Act, Effect
+from quire.workflows.workflow import Registry
+
+#: Hears the verdict on a change, or why there is none.
+Told = Callable[[Verdict | BaseException], None]
+
+
+class Host(Protocol):
+    worker_id: str
+    ledger: Ledger
+    registry: Registry
+    clock: Clock
+    keyring: Keyring
+    #: Where signals reach this ledger from outside; empty: nowhere.
+    public_url: str
+    #: The acts that are under way here, each by the key and the nonce of its intent.
+    acting: set[tuple[str, str]]
+    #: Until when this worker may work, on the ledger's clock; None: no end.
+    budget_end: float | None
+
+    @property
+    def threads(self) -> Executor:
+        """For plain ``def`` steps."""
+        ...
+
+    def deps_of(self, workflow: str) -> Any:
+        """What the steps and effects of this workflow work with."""
+        ...
+
+    def now(self) -> float:
+        """The ledger's clock, as far as this process knows it."""
+        ...
+
+    def submit(self, change: Change) -> Future[Verdict]:
+        """Hand a change to the committer."""
+        ...
+
+    def put(self, change: Change, told: Told) -> None:
+        """The same for one who does not wait: ``told`` is called with the verdict."""
+        ...
+
+    def time_for(self, span: float) -> float:
+        """How long an act of at most this length may take within the worker's time; 0: it is not begun any more."""
+        ...
+
+    async def lease_until(self, span: float) -> float:
+        """A moment on ``clock.boottime``, ``span`` from now, within the lease, which is renewed first if need be."""
+        ...
+
+    async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
+        """Do it: the one place where the world outside is changed."""
+        ...
+
+    async def probe(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
+        """Look whether it happened."""
+        ...
+
+    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
+        """Take it back."""
+        ...
+
+    def known_dead(self, worker: Worker) -> bool:
+        """Whether that worker's process has surely ended."""
+        ...
+
+    def ending(self) -> bool:
+        """Whether the worker itself is being cancelled: the process ends."""
+        ...
+
+    def swallowed(self, record: Record) -> None:
+        """A step went on after it was cancelled: user code swallowed the cancellation."""
+        ...
+
+    def may_keep(self, record: Record, steps: int, since: float) -> bool:
+        """Whether the worker may stay on a record for its next step."""
+        ...

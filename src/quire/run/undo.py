@@ -1,0 +1,149 @@
+"""The engine's step ``@undo``: takes back what a record did, newest intent first, one commit per item (protocol 18).
+
+It is claimable like any step, so a kill in the middle forgets nothing. It begins when all descendants have ended: what
+they did is undone first. Each undo is an effect itself: intent, act, receipt. One that failed, or that nobody knows of
+whether it happened, is asked of a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from quire.clock import seconds
+from quire.errors import LeaseLost
+from quire.model.change import Query
+from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
+from quire.model.record import Record
+from quire.model.wait import On, Wait
+from quire.rules import moves as transition
+from quire.rules.moves import doubted
+from quire.rules.outcome import Stopped, Waits, Yielded
+from quire.run.calls import returns
+from quire.run.host import Told
+from quire.run.passes import Hold, described
+from quire.workflows.effect import Act, find_effect
+from quire.workflows.retry import Retry
+
+RETRY = Retry(1)
+#: How long to leave open children before looking at them again: at first, and at the most.
+FIRST_PAUSE = 1.0
+MOST_PAUSE = 300.0
+
+
+async def perform(hold: Hold, told: Told) -> None:
+    """Undo everything that is left to undo, then end the record as it was going to end. ``told`` hears the verdict."""
+    try:
+        waits = await _undone(hold)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not isinstance(hold.stop, Stopped | Yielded) or (task is not None and task.cancelling()):
+            raise
+        told(await hold.move(hold.stop))  # it goes on where it stands when somebody lets it
+        return
+    if hold.lost:
+        raise LeaseLost(f"another worker holds {hold.record.record_id!r} now")
+    if waits:
+        told(await hold.move(Waits(tuple(waits), hold.record.data)))
+    else:
+        told(await hold.submit(transition.undone(hold.record, hold.host.now())))
+
+
+async def _undone(hold: Hold) -> list[Wait]:
+    """What must come first, or could not be undone and is asked."""
+    family = await _descendants(hold, hold.record.record_id)
+    if not all(row.ended for row in family):
+        return [_until_they_end(hold)]
+    workflows = {row.record_id: row.workflow for row in (hold.record, *family)}
+    receipts: list[Receipt] = []
+    for row in family:
+        receipts += _newest_first(await hold.host.ledger.receipts(record_ids=[row.record_id]))
+    receipts += _newest_first(hold.known.values())
+    undos = {r.key: r for r in receipts if r.kind is Kind.UNDO}
+    open_intents = [r for r in receipts if r.kind is Kind.ONCE and r.open]
+    if open_intents:
+        return _settled_first(hold, open_intents) or [doubted(r.key, r.name) for r in open_intents]
+    todo = [r for r in receipts if r.kind is Kind.ONCE and r.stage is Stage.DONE and r.undo]
+    for receipt in todo:
+        key = key_of("undo", receipt.key)
+        earlier = undos.get(key)
+        if earlier is not None and earlier.stage is Stage.DONE:
+            await hold.deliver(receipt._replace(stage=Stage.UNDONE))
+            continue
+        if earlier is not None and earlier.open:
+            return [doubted(key, f"undo of {receipt.name}")]
+        problem = await _undo(hold, receipt, key, workflows[receipt.record_id])
+        if problem:
+            return [doubted(key, f"undo of {receipt.name}", problem)]
+        if hold.lost:
+            return []
+    return []
+
+
+async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
+    """Take one receipt of this workflow back. The answer says what went wrong, if anything did."""
+    effect = find_effect(receipt.undo)
+    if effect is None or effect.undo is None:
+        return f"no effect {receipt.undo!r} with an undo is declared here"
+    host = hold.host
+    timeout = seconds(effect.timeout)
+    until = await host.lease_until(timeout)
+    intent = hold.receipt(
+        Kind.UNDO,
+        key,
+        f"undo of {receipt.name}",
+        "null",
+        stage=Stage.INTENDED,
+        fn=receipt.undo,
+        act_by=host.now() + timeout,
+    )
+    await hold.facts([intent])
+    act: Act[Any] = Act(key=fingerprint(key), deps=host.deps_of(workflow), record_id=receipt.record_id)
+    value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
+    left = until - host.clock.boottime()
+    if left <= 0:
+        await hold.deliver(intent._replace(stage=Stage.VOID))
+        return "the worker was away too long; it did not act"
+    try:
+        async with asyncio.timeout(left):
+            await host.undo(effect, act, value)
+    except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
+        return described(error)
+    await hold.deliver(host.keyring.signed(intent._replace(stage=Stage.DONE)), receipt._replace(stage=Stage.UNDONE))
+    return ""
+
+
+async def _descendants(hold: Hold, record_id: str) -> list[Record]:
+    """All descendants: each one after its own children, the youngest child first."""
+    found: list[Record] = []
+    children = await hold.host.ledger.find(Query(parent_id=record_id, limit=100_000))
+    for child in sorted(children, key=lambda row: (row.generation or 0, row.place or 0), reverse=True):
+        if child.fanouts:
+            found += await _descendants(hold, child.record_id)
+        found.append(child)
+    return found
+
+
+def _until_they_end(hold: Hold) -> Wait:
+    """What a child is still doing cannot be undone yet. The sweep stops the children; look again when they may have
+    ended, less and less often: one of them may ask a person."""
+    key = key_of("undo", hold.record.record_id, "settle")
+    earlier = hold.remembered.get(key)
+    pause = FIRST_PAUSE if earlier is None else min(MOST_PAUSE, 2 * (earlier.about or {}).get("pause", FIRST_PAUSE))
+    until = hold.host.now() + pause
+    return Wait(On.TIMER, key=key, name="its children to end", until=until, about={"pause": pause})
+
+
+def _settled_first(hold: Hold, intents: Iterable[Receipt]) -> list[Wait]:
+    """Nobody is asked about an act that may still be under way (protocol 1)."""
+    return [
+        Wait(On.TIMER, key=f"{intent.key}settle", name=f"{intent.name} to settle", until=intent.act_by)
+        for intent in intents
+        if (intent.act_by or 0.0) > hold.host.now()
+    ][:1]
+
+
+def _newest_first(receipts: Iterable[Receipt]) -> list[Receipt]:
+    """By the order of their intents; a place in the log of one record says nothing about that of another."""
+    return sorted(receipts, key=lambda receipt: receipt.seq, reverse=True)

@@ -1,1 +1,0 @@
-"""What moves records: workers that claim, run steps and settle. Names no store."""

@@ -1,0 +1,1 @@
+"""Chats as ways in: MCP for people's assistants, A2A for other agents."""

@@ -1,0 +1,1 @@
+"""Who may come in: sessions, tokens, links, OpenID Connect and limits."""

@@ -1,0 +1,125 @@
+"""Lanes: tasks in which the passes of a worker's records run, as few as their steps allow.
+
+What is ready runs one after the other in one lane as long as no step waits for anything. A step that waits keeps the
+lane that it runs in, and another one takes the rest; so steps run side by side exactly as far as they wait. A lane is a
+task like any other to the step in it: it is cancelled only while that step runs, and what a step leaves in its context
+does not reach the next record (docs/decisions/027). After ``TURN_SECONDS`` a lane ends and leaves the rest to the next
+one; in between, commits go out and beats are sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import Any
+
+from quire.clock import Clock
+from quire.errors import LeaseLost
+from quire.model.change import Verdict
+from quire.model.record import Record
+from quire.run.passes import Hold
+
+log = logging.getLogger("quire.worker")
+
+#: So long passes follow each other before the loop has its turn.
+TURN_SECONDS = 0.01
+
+
+class Stay:
+    """A record's stay with a worker, from claim to release: pass after pass while the ledger lets it stay."""
+
+    __slots__ = ("_settled", "given", "hold", "record", "run_id", "since", "steps", "task")
+
+    def __init__(self, record: Record, since: float, settled: Settled) -> None:
+        self.record = record
+        self.run_id = record.run_id
+        #: The version at which the ledger gave it to this worker.
+        self.given = record.version
+        self.since = since
+        self.steps = 0
+        #: While a pass is under way: it, and the lane in which it is.
+        self.hold: Hold | None = None
+        self.task: asyncio.Task[Any] | None = None
+        self._settled = settled
+
+    def told(self, verdict: Verdict | BaseException) -> None:
+        """Hears the ledger's answer to the settling of its pass."""
+        self._settled(self, verdict)
+
+
+#: Hears the same, and of which stay.
+Settled = Callable[[Stay, Verdict | BaseException], None]
+
+
+class Lanes:
+    """``perform`` makes one pass; ``let_go`` is called with a stay whose pass did not come to its end."""
+
+    def __init__(
+        self, perform: Callable[[Stay], Awaitable[None]], let_go: Callable[[Stay], None], clock: Clock
+    ) -> None:
+        self._perform = perform
+        self._let_go = let_go
+        self._clock = clock
+        self._ready: deque[Stay] = deque()
+        #: The lanes that run.
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._context = copy_context()
+        #: A lane is about to be made for what is ready, or was just made.
+        self._going = False
+
+    @property
+    def busy(self) -> bool:
+        """Something runs, or is about to."""
+        return bool(self.tasks or self._ready)
+
+    def begin(self, stay: Stay) -> None:
+        """Its next pass may begin."""
+        self._ready.append(stay)
+        if not self._going:
+            self._go()
+
+    def _go(self) -> None:
+        """Make a lane at the next turn of the loop: the next claim, which is asked for until then, goes out first."""
+        self._going = True
+        asyncio.get_running_loop().call_soon(self._gone)
+
+    def _gone(self) -> None:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._lane(), context=self._context.copy())
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)
+        loop.call_soon(self._go_on)  # its turn comes when the lane has ended, or waits
+
+    def _go_on(self) -> None:
+        self._going = False
+        if self._ready:
+            self._go()
+
+    async def _lane(self) -> None:
+        task = asyncio.current_task()
+        end = self._clock.boottime() + TURN_SECONDS
+        while self._ready:
+            stay = self._ready.popleft()
+            stay.task = task
+            try:
+                await self._perform(stay)
+            except BaseException as error:
+                self._let_go(stay)
+                if isinstance(error, asyncio.CancelledError):
+                    if task is None or task.cancelling():  # not the pass, but the lane is to end
+                        raise
+                elif not isinstance(error, Exception):
+                    raise
+                elif not isinstance(error, LeaseLost):
+                    log.error("a run ended badly: %s", error, exc_info=error)
+            if copy_context() != self._context or self._clock.boottime() > end:
+                return
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if task.cancelled() or task.exception() is not None:  # the process ends
+            while self._ready:
+                self._let_go(self._ready.popleft())

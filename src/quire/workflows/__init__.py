@@ -1,0 +1,1 @@
+"""What users declare: workflows, steps, effects, retries, approvals and sources, checked when they are loaded."""

@@ -103,7 +103,7 @@ async def test_each_kind_is_told_in_the_words_of_each_channel() -> None:
     chat = [got.body["text"] for got in site.got if got.path.startswith("/chat?key=k&requestId=quire-")]
     slack = [got.body["text"] for got in site.got if got.path == "/slack"]
     assert len(chat) == len(slack) == 4
-    assert any("Pay <everybody>?" in text for text in chat)
+    assert any("Pay ‹everybody›?" in text for text in chat) and not any("<" in text for text in chat)
     assert any("Pay &lt;everybody&gt;?" in text for text in slack) and not any("<everybody" in text for text in slack)
     assert any("no worker is alive" in text for text in chat) and any("fire" in text for text in chat)
     subjects = sorted(str(message["Subject"]) for _, message in post.got)

@@ -15,7 +15,7 @@ import pytest
 
 from quire.clock import SYSTEM
 from quire.errors import InputError
-from quire.surfaces.alerts.channel import Alert, Alerts, read
+from quire.surfaces.alerts.channel import Alert, Alerts, body, read
 from quire.surfaces.alerts.sending import NotSent, send
 from tests.surfaces.alerts.servers import mail, web
 
@@ -68,6 +68,14 @@ async def test_a_chat_gets_no_signature_and_neither_does_a_webhook_without_a_sec
         await send(plain, plain.channels[0], ALERT, NOW)
 
     assert [("x-quire-signature" in one.headers) for one in site.got] == [False, False]
+
+
+@pytest.mark.parametrize("way", ["gchat", "slack"])
+def test_what_a_record_says_pings_nobody_and_hides_no_link_in_a_chat(way: str) -> None:
+    loud = "<users/all> <!channel> <https://evil.example|the invoice>"
+    channel = told(ops=f"{way}:https://chat.example/x").channels[0]
+    text = body(channel, ALERT._replace(text=loud, workflow=loud))["text"]
+    assert "<" not in text and ">" not in text and text.count("users/all") == 2
 
 
 def test_a_secret_that_can_be_guessed_is_refused() -> None:

@@ -143,10 +143,22 @@ def body(channel: Channel, alert: Alert) -> dict[str, Any]:
     """What is posted."""
     match channel.way:
         case "gchat":
-            return {"text": f"*{alert.title}*\n{alert.text}"}
+            return {"text": f"*{_plain(alert.title)}*\n{_plain(alert.text)}"}
         case "slack":
-            # Slack reads three characters as markup; an error's text must not ping a channel or hide a link.
-            escaped = alert.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-            return {"text": f"*{alert.title}*\n{escaped}"}
+            return {"text": f"*{_escaped(alert.title)}*\n{_escaped(alert.text)}"}
         case _:
             return alert._asdict() | {"record_ids": list(alert.record_ids), "title": alert.title}
+
+
+def _escaped(text: str) -> str:
+    """The text for Slack, which reads three characters as markup: no record's text pings a channel or hides a link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+#: Google Chat reads ``<users/all>`` and ``<address|words>`` as markup and has no way to escape them.
+_CHAT = str.maketrans("<>", "‹›")
+
+
+def _plain(text: str) -> str:
+    """The text for Google Chat, with brackets that it does not read: no record's text pings people or hides a link."""
+    return text.translate(_CHAT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import socket
 from pathlib import Path
@@ -160,6 +161,34 @@ async def test_a_session_is_a_strict_cookie_and_acts_only_from_our_own_page() ->
         assert [answer.status_code for answer in (bare, foreign, other_site, unmarked)] == [403] * 4
         assert ours.status_code == 201
         assert revoked.status_code == 401
+
+
+async def test_a_copied_cookie_opens_nothing_after_the_sign_out_and_other_sessions_go_on() -> None:
+    clock = ToldClock()
+    async with opened(clock=clock) as client:
+        text, token = await make_token(client.ledger, "ann", Role.OPERATOR)
+        page = {"Origin": "http://quire.example.org", "X-Quire": "1"}
+        async with calling(client, **ELSEWHERE) as http, calling(client, **ELSEWHERE) as other:
+            await http.post("/api/session", json={"token": text})
+            await other.post("/api/session", json={"token": text})
+            copied = {"Cookie": f"quire_session={http.cookies['quire_session']}"}
+            before = await http.get("/api/records")
+            out = await http.delete("/api/session", headers=page)
+            gone = await http.get("/api/records")
+            elsewhere = await other.get("/api/records")
+        async with calling(client, **ELSEWHERE) as restarted:
+            after = await restarted.get("/api/records", headers=copied)
+            again = await restarted.delete("/api/session", headers=page | copied)
+
+            # What the ledger keeps of it goes when the cookie could open nothing any more.
+            clock.advance(13 * 3600)
+            await restarted.post("/api/session", json={"token": text})
+            await restarted.delete("/api/session", headers=page)
+        kept = await client.ledger.setting(f"session/{token.token_id}")
+
+        assert [answer.status_code for answer in (before, out, gone, elsewhere)] == [200, 200, 401, 200]
+        assert (after.status_code, again.status_code) == (401, 200)
+        assert kept is not None and len(json.loads(kept.value)) == 1
 
 
 async def test_on_loopback_a_foreign_page_or_name_or_proxy_gets_nothing() -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from itsdangerous import BadSignature, URLSafeTimedSerializer
+from itsdangerous import URLSafeTimedSerializer
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,6 +24,7 @@ from quire.client.client import Client
 from quire.clock import Clock
 from quire.errors import InputError, QuireError
 from quire.run.waits import signature
+from quire.surfaces.server import sessions
 from quire.surfaces.server.auth import tokens
 from quire.surfaces.server.auth.tokens import Role, Token
 from quire.surfaces.server.refusal import Refusal, refused, unexpected
@@ -285,23 +286,30 @@ class Doors:
         return self._local(headers)
 
     async def _session(self, cookie: str) -> Actor | None:
-        try:
-            token_id, hash_ = self.sessions.loads(cookie, max_age=int(self.setup.limits.session_seconds))
-        except (BadSignature, ValueError, TypeError):
+        found = sessions.read(self.sessions, cookie, self.setup.limits.session_seconds)
+        if found is None:
             return None
-        if str(token_id).startswith("caller:"):
-            name = str(token_id).removeprefix("caller:")
+        ledger = self.setup.client.ledger
+        if found.token_id.startswith("caller:"):
+            name = found.token_id.removeprefix("caller:")
             told = self.setup.callers.get(name)
             token = tokens.caller(name, told) if told is not None else None
         else:
-            token = await tokens.token_of(self.setup.client.ledger, str(token_id))
-        if token is None or _mark(token) != hash_:
+            token = await tokens.token_of(ledger, found.token_id)
+        if token is None or sessions.mark_of(token) != found.mark or await sessions.has_ended(ledger, found):
             return None
         return Actor(token.name, token.role, "session", token.token_id)
 
     def session_of(self, token: Token) -> str:
         """The cookie of a session that this token opens; with another secret, as after a revocation, it ends."""
-        return str(self.sessions.dumps([token.token_id, _mark(token)]))
+        return sessions.cookie_of(self.sessions, token)
+
+    async def end_session(self, cookie: str) -> None:
+        """End the session of this cookie, also for whoever has a copy of it."""
+        seconds = self.setup.limits.session_seconds
+        found = sessions.read(self.sessions, cookie, seconds)
+        if found is not None:
+            await sessions.end(self.setup.client.ledger, found, seconds)
 
     @property
     def sessions(self) -> URLSafeTimedSerializer:
@@ -325,10 +333,6 @@ class Doors:
         wait = self.buckets.take(f"mistake:{address}", limits.mistake_rate, limits.mistake_burst)
         if wait:
             raise _too_many(wait)
-
-
-def _mark(token: Token) -> str:
-    return token.hash[:16]
 
 
 def check_origin(headers: Mapping[str, str], actor: Actor) -> None:

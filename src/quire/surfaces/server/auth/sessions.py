@@ -70,7 +70,8 @@ async def sign_in(request: Request, body: shapes.SessionIn) -> Response:
 
 @router.delete("/api/session", response_model=shapes.Said, tags=["doors"])
 async def sign_out(request: Request) -> Response:
-    """End the session in this browser."""
+    """End the session of this browser. Copies of its cookie open nothing any more."""
+    await _doors(request).end_session(request.cookies.get(COOKIE, ""))
     answer = json_answer({"name": None, "role": None, "way": None})
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer

@@ -9,6 +9,7 @@ from typing import Any
 
 from quire.clock import Span, seconds
 from quire.errors import DefinitionError, ValueRefused
+from quire.model.address import part_of
 from quire.model.codec import PLAIN, codec, dump, parse
 from quire.model.receipt import Keyring, Kind, key_of
 from quire.model.wait import On, Wait
@@ -112,8 +113,6 @@ def signature(keyring: Keyring, *parts: str) -> str:
 
 
 def signal_url(hold: Hold, signal: str) -> str:
-    from urllib.parse import quote
-
     host = hold.host
     if not host.public_url:
         raise ValueRefused(
@@ -121,4 +120,4 @@ def signal_url(hold: Hold, signal: str) -> str:
         )
     record_id = hold.record.record_id
     signed = signature(host.keyring, "signal", record_id, signal)
-    return f"{host.public_url.rstrip('/')}/signal/{quote(record_id, safe='')}/{quote(signal, safe='')}?key={signed}"
+    return f"{host.public_url.rstrip('/')}/signal/{part_of(record_id)}/{part_of(signal)}?key={signed}"

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from quire.client.client import Client
 from quire.errors import LedgerUnavailable
 from quire.explain.stuck import cause_of as cause
+from quire.model.address import part_of
 from quire.model.record import Status
 from quire.surfaces.server import app
 from tests.surfaces.server.conftest import BROKEN, calling, opened
@@ -213,6 +214,20 @@ async def test_ids_with_slashes_and_other_letters_have_an_address() -> None:
 
         assert shown.json()["record"]["record_id"] == "a/b c?d#e/ü"
         assert why.json()["kind"] == "no worker"
+
+
+@pytest.mark.parametrize("name", [".", "..", "...", "/.", "/..", "a/../b", ".hidden", "%2e%2e", "%1E."])
+async def test_every_id_has_an_address_that_no_library_changes(name: str) -> None:
+    async with opened() as client, calling(client) as http:
+        await client.start("order", {}, id=name)
+        where = f"/api/records/{part_of(name)}"
+        shown = await http.get(where)
+        paid = await http.post(f"{where}/signals/{part_of('..')}", json={"value": 1})
+        edited = await http.put(f"{where}/data", json={"data": {"sum": 3}})
+
+        assert shown.json()["record"]["record_id"] == name
+        assert (paid.status_code, edited.status_code) == (200, 200)
+        assert [signal.name for signal in await client.ledger.signals(name)] == [".."]
 
 
 async def test_workflows_come_with_counts_and_a_drawing() -> None:

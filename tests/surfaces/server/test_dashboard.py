@@ -244,6 +244,24 @@ def test_a_record_that_was_edited_twice_is_compared_with_its_first_version(brows
     watched.end()
 
 
+def test_records_named_by_dots_are_opened_and_acted_on(browser: Browser, site: Site) -> None:
+    async def started(client: Client) -> None:
+        for name in (".", ".."):
+            await client.start("order", {}, id=name)
+
+    site.do(started)
+    watched = Watched(browser, site, 1280)
+    page = watched.go()
+    for name in (".", ".."):
+        page.get_by_role("link", name="Records").first.click()
+        page.get_by_role("link", name=name, exact=True).click()
+        expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+        page.get_by_role("button", name="Cancel…").click()
+        page.get_by_role("button", name="Cancel it").click()
+        expect(page.get_by_text("CANCELLED").first).to_be_visible()
+    watched.end()
+
+
 def test_eight_tabs_share_one_stream(browser: Browser, site: Site) -> None:
     watched = Watched(browser, site, 1280)
     pages = [watched.context.new_page() for _ in range(8)]

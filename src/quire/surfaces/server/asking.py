@@ -14,6 +14,7 @@ from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, NotFound
 from quire.explain import words as telling
+from quire.model.address import name_of
 from quire.model.record import Record
 from quire.surfaces.server.auth.gate import Actor, Setup, audit, needs
 from quire.surfaces.server.auth.tokens import Role
@@ -68,7 +69,7 @@ Admin = Annotated[At, Depends(_at(Role.ADMIN))]
 
 def unslashed(text: str) -> str:
     """A name from the address, with the slashes that stand inside it (see ``Doors``); refused if it can be none."""
-    text = text.replace("\x1f", "/")
+    text = name_of(text)
     if CONTROL.search(text):
         raise NotFound(f"{text!r} is no name here: it holds a control character")
     return text

@@ -53,4 +53,7 @@ export async function act(work, said) {
   }
 }
 
-export const at = (id, verb = "") => `/api/records/${encodeURIComponent(id)}${verb ? `/${verb}` : ""}`;
+/** A name as part of an address. Browsers take "." and ".." out of an address, so a mark stands before them. */
+export const part = (name) => (name === "." || name === ".." ? "%1E" : "") + encodeURIComponent(name);
+
+export const at = (id, verb = "") => `/api/records/${part(id)}${verb ? `/${verb}` : ""}`;

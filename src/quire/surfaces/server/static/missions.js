@@ -1,5 +1,5 @@
 // Missions: which there are; and one of them, its agents' turns side by side as they come.
-import { get, Refused } from "./api.js";
+import { get, part, Refused } from "./api.js";
 import { h, lasting, lively, moment, pill, put, recordHref } from "./dom.js";
 import { COL } from "./store.js";
 import { words } from "./words.js";
@@ -54,7 +54,7 @@ function missionPage(main, id) {
 
   async function refresh() {
     let view;
-    try { view = await get(`/api/missions/${encodeURIComponent(id)}`); } catch (error) {
+    try { view = await get(`/api/missions/${part(id)}`); } catch (error) {
       if (!(error instanceof Refused)) throw error;
       put(top, h("h1", {}, id), h("p", { class: "problem" }, error.message), h("p", {}, h("a", { href: recordHref(id) }, "To the record")));
       return;

@@ -1,5 +1,5 @@
 // One record: what it is, why it does not move, and what can be done.
-import { act, at, call, get, post, Refused } from "./api.js";
+import { act, at, call, get, part, post, Refused } from "./api.js";
 import { difference, told } from "./diff.js";
 import { ago, ask, h, lasting, moment, pill, pretty, put, recordHref } from "./dom.js";
 import { gantt, ganttTable } from "./gantt.js";
@@ -70,7 +70,7 @@ export function recordPage(main, id) {
     const add = (label, work, kind = "") => buttons.push(h("button", { class: kind, onclick: work }, label));
     if (["ERROR", "CANCELLED"].includes(record.status) || (record.status === "PENDING" && record.attempt)) add("Retry", () => acting("retry", {}, "retried"), "primary");
     if (record.status !== "RUNNING") add("Rewind…", async () => {
-      const steps = (await get(`/api/workflows/${encodeURIComponent(record.workflow)}`)).steps.map((step) => step.name);
+      const steps = (await get(`/api/workflows/${part(record.workflow)}`)).steps.map((step) => step.name);
       const given = await ask({ title: "Begin anew from a step", text: "The record enters the step again; what it does there is done again.", fields: [{ name: "step", label: "Step", options: steps }], yes: "Rewind" });
       if (given) acting("retry", given, `rewound to ${given.step}`);
     });
@@ -101,7 +101,7 @@ export function recordPage(main, id) {
         await act(() => {
           let value = null;
           try { value = given.value.trim() ? JSON.parse(given.value) : null; } catch { value = given.value; }
-          return post(at(id, `signals/${encodeURIComponent(given.name)}`), { value });
+          return post(at(id, `signals/${part(given.name)}`), { value });
         }, `sent ${given.name}`);
         refresh();
       });

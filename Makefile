@@ -4,6 +4,7 @@
 #   make test    everything that is checked: style, types, imports, tests
 #   make lint    style and imports only        make types   types only
 #   make bench   the benchmarks                make bench-sheets   those of the Sheets ledger
+#   make package builds the wheels into dist/, installs them into an empty environment and runs them there
 #   make clean   removes all that these commands made
 
 PYTHON  ?= python3
@@ -27,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types bench bench-sheets browser constraints clean
+.PHONY: help demo test lint format types package bench bench-sheets browser constraints clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -92,6 +93,20 @@ format: $(VENV)/dev
 
 types: $(VENV)/dev
 	$(BIN)/mypy
+
+# What is built is also tried: each wheel by itself, in an environment with nothing but what it asks for.
+package: $(VENV)/dev
+	@rm -rf dist build/package
+	@for project in . packages/hectograph; do (cd $$project && "$(CURDIR)/$(BIN)/python" -m hatchling build -t wheel -d "$(CURDIR)/dist" >/dev/null) || exit 1; done
+	@for name in quire hectograph; do \
+		$(PYTHON) -m venv build/package/$$name || exit 1; \
+		{ [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python build/package/$$name/bin/python dist/$$name-*.whl; } \
+		|| build/package/$$name/bin/python -m pip install --quiet dist/$$name-*.whl || exit 1; \
+	done
+	@build/package/quire/bin/quire demo --dir build/package/demo --articles 4 >/dev/null
+	@build/package/hectograph/bin/hectograph --help >/dev/null
+	@rm -rf build/package
+	@echo "These install and run in an empty environment:" && ls -1 dist/*.whl
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" bench/run $(ARGS)

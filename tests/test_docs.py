@@ -114,7 +114,7 @@ def test_every_guide_does_something_and_stands_in_the_list() -> None:
         ]
         runs = [block for block in blocks(guide) if block.kind == "python" and not block.text.startswith("# ")]
         scripts = [words for words in typed if words.startswith("python3 ")]
-        assert runs or scripts or sum(not words.startswith(NOT_HERE) for words in typed) >= 3, guide.name
+        assert runs or scripts or sum(not words.startswith(tuple(NOT_HERE)) for words in typed) >= 3, guide.name
 
 
 def test_every_page_that_is_named_exists() -> None:
@@ -157,3 +157,14 @@ def test_every_public_name_is_told_of_in_the_docs() -> None:
     text = "".join(page.read_text() for page in [ROOT / "README.md", *DOCS.rglob("*.md"), *ROOT.glob("examples/*.py")])
 
     assert [name for name in quire.__all__ if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_one_page_says_how_to_install() -> None:
+    """Nothing named quire is in the package index: whoever typed such a line would install a stranger's package."""
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    printed = {
+        page.relative_to(ROOT).as_posix() for page in pages if re.search(r"install '?quire\b|quire\[", page.read_text())
+    }
+
+    # The decision is of another time, and install.md says what not to type.
+    assert printed == {"docs/install.md", "docs/decisions/016-tests-run-with-what-google-adk-allows.md"}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quire.google.error import NotSignedIn, Unavailable
+from quire.installing import install
 
 SCOPES = ("https://www.googleapis.com/auth/spreadsheets", "https://www.googleapis.com/auth/drive")
 
@@ -153,5 +154,5 @@ def _google_auth() -> Any:
         import google.auth
         import google.auth.exceptions
     except ImportError as error:
-        raise NotSignedIn("google-auth is not installed; pip install 'quire[google]'") from error
+        raise NotSignedIn(f"google-auth is not installed; {install('google')}") from error
     return google.auth

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quire.errors import InputError
+from quire.installing import install
 
 #: What a cell and a sheet of a workbook hold at the most.
 CELL_CHARACTERS = 32_767
@@ -23,7 +24,7 @@ class Workbook:
         try:
             import xlsxwriter
         except ImportError as error:
-            raise InputError("a workbook needs the extra 'export': pip install 'quire[export]'") from error
+            raise InputError(f"a workbook needs the extra 'export': {install('export')}") from error
         options = {
             "constant_memory": True,
             "strings_to_formulas": False,

@@ -28,6 +28,7 @@ from quire.agents.blueprint.lines import Lines, in_json, in_python, in_toml, in_
 from quire.agents.blueprint.words import normal
 from quire.agents.secrets import looks_secret
 from quire.errors import DefinitionError, did_you_mean
+from quire.installing import install
 
 #: What a Python file calls its blueprint, as the source article does.
 IN_PYTHON = "MISSION_BLUEPRINT"
@@ -119,7 +120,7 @@ def _yaml(text: str, name: str) -> tuple[Any, Lines]:
     try:
         import yaml
     except ImportError:
-        raise DefinitionError(f"{name}: YAML needs the extra: pip install 'quire[agents]'") from None
+        raise DefinitionError(f"{name}: YAML needs an extra: {install('agents')}") from None
     try:
         lines = in_yaml(text)  # first: it refuses what refers to itself
         return yaml.safe_load(text), lines

@@ -18,6 +18,7 @@ from itertools import zip_longest
 from typing import Any
 
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused
+from quire.installing import install
 
 try:
     import psycopg
@@ -26,7 +27,7 @@ try:
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError as error:
     raise LedgerError(
-        "a PostgreSQL ledger needs the package psycopg, which is not installed; pip install 'quire[postgres]'"
+        f"a PostgreSQL ledger needs the package psycopg, which is not installed; {install('postgres')}"
     ) from error
 
 #: bytes: made by ``array`` or ``single``; everything else goes as text.

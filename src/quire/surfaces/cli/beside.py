@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from quire.client.client import Client
 from quire.errors import InputError, QuireError, did_you_mean
+from quire.installing import install
 from quire.surfaces.cli.command import Session
 
 
@@ -66,7 +67,7 @@ async def _tracing(session: Session, client: Client) -> AsyncIterator[None]:
     try:
         from quire.surfaces.telemetry.export import Export
     except ImportError as error:
-        raise InputError("telemetry.otlp needs OpenTelemetry (pip install 'quire[telemetry]')") from error
+        raise InputError(f"telemetry.otlp needs OpenTelemetry ({install('telemetry')})") from error
     from quire.surfaces.telemetry.tracing import Tracing
 
     export = Export.otlp(endpoint)

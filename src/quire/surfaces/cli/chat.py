@@ -5,10 +5,9 @@ from __future__ import annotations
 import click
 
 from quire.errors import InputError
+from quire.installing import install
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.run import listening, start_logging, until_ended
-
-_NOT_HERE = "the chat is not installed here (pip install 'quire[mcp]'; with --http also quire[web])"
 
 
 @verb(
@@ -46,5 +45,5 @@ def mcp(session: Session, http: bool, host: str, port: int) -> int:
     try:
         session.run(over_http() if http else over_stdio())
     except ImportError as error:
-        raise InputError(_NOT_HERE) from error
+        raise InputError(f"the chat is not installed here ({install('mcp', 'web')})") from error
     return Exit.OK

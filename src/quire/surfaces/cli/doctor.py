@@ -19,6 +19,7 @@ from quire.clock import new_id
 from quire.errors import InputError, QuireError
 from quire.explain import words as telling
 from quire.explain.why import STRANDED_SECONDS
+from quire.installing import install
 from quire.ledger import engine
 from quire.ledger.finding import concealed, open_ledger, sqlite_path
 from quire.ledger.sqlite.ledger import NETWORK_FILE_SYSTEMS, file_system
@@ -288,7 +289,7 @@ async def _panel(session: Session, client: Client, found: list[Finding]) -> None
     try:
         from quire.surfaces.panel.doctor import examine
     except ImportError as error:
-        found.append(warning(f"the panel is not installed here: {error}; pip install 'quire[google]'"))
+        found.append(warning(f"the panel is not installed here: {error}; {install('google')}"))
         return
     try:
         found.extend(Finding(*each) for each in await examine(client.ledger, where))

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any
 
 from quire.errors import DefinitionError, InputError, NotFound, QuireError
+from quire.installing import install
 from quire.workflows.workflow import Workflow
 
 
@@ -111,7 +112,9 @@ def _mission(path: Path) -> Workflow[Any, Any, Any]:
 
         mission: Any = agents.mission
     except (ImportError, AttributeError) as error:
-        raise FlowError(f"{str(path)!r} is the blueprint of a mission; missions need quire[agents]") from error
+        raise FlowError(
+            f"{str(path)!r} is the blueprint of a mission; missions need more: {install('agents')}"
+        ) from error
     made: Workflow[Any, Any, Any] = mission(str(path))
     return made
 

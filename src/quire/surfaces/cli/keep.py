@@ -13,6 +13,7 @@ from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, NotFound
 from quire.explain.words import command
+from quire.installing import install
 from quire.ledger import engine
 from quire.ledger.finding import concealed, open_ledger, sqlite_path
 from quire.model.record import Status
@@ -46,7 +47,7 @@ def _folder(where: str, ledger: Ledger) -> Folder:
         try:
             from quire.folder.drive import DriveFolder
         except ImportError as error:
-            raise InputError(f"the folder {where!r} needs quire[google]: {error}") from error
+            raise InputError(f"the folder {where!r} needs more: {error}; {install('google')}") from error
         return DriveFolder(where, ledger)
     if "://" in where:
         raise InputError(f"{where!r} is no folder: a directory, or drive://FOLDER_ID")
@@ -158,14 +159,14 @@ def export(
         try:
             from quire.upkeep.export import export as exported
         except ImportError as error:
-            raise InputError(f"export is not installed here ({error}); pip install 'quire[export]'") from error
+            raise InputError(f"export is not installed here ({error}); {install('export')}") from error
         if workflow:
             await engine.definition(client.ledger, workflow)
         async with opened_folder(session, client.ledger, directory) as folder:
             try:
                 made = await exported(client, target, form=form or "", workflow=workflow, status=status, folder=folder)
             except ImportError as error:
-                raise InputError(f"this needs a library: {error}; pip install 'quire[export]'") from error
+                raise InputError(f"this needs a library: {error}; {install('export')}") from error
         seal = f"; fingerprint {made.fingerprint}" if made.fingerprint else ""
         session.out.acted(
             f"wrote {made.records} records to {made.path} ({made.form}){seal}",

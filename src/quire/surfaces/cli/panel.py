@@ -12,6 +12,7 @@ import click
 
 from quire.client.client import Client
 from quire.errors import InputError
+from quire.installing import install
 from quire.surfaces.cli.command import Exit, Session, verb
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def _opened(session: Session, client: Client, url: str) -> AsyncIterator[P
     try:
         from quire.surfaces.panel import Panel
     except ImportError as error:
-        raise InputError(f"the panel is not installed here: {error}; pip install 'quire[google]'") from error
+        raise InputError(f"the panel is not installed here: {error}; {install('google')}") from error
 
     async with Panel(client, url, groups=session.config.groups) as opened:
         yield opened

@@ -24,6 +24,7 @@ import click
 from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, QuireError
+from quire.installing import install
 from quire.ledger import process
 from quire.ledger.finding import concealed
 from quire.model.record import Record, Status
@@ -280,7 +281,8 @@ def _server() -> Any | None:
         return None
 
 
-_NO_SERVER = "the API and the dashboard are not installed here (pip install 'quire[web]')"
+def _no_server() -> str:
+    return f"the API and the dashboard are not installed here ({install('web')})"
 
 
 @verb(
@@ -326,7 +328,7 @@ def up(
     async def work() -> None:
         async with working_client(session, files) as client:
             serve = _server()
-            text = f"worker only: {_NO_SERVER}; for production: quire worker"
+            text = f"worker only: {_no_server()}; for production: quire worker"
             made = client.worker(concurrency=concurrency, label="up")
             made.grace = seconds(grace)
             serving = None
@@ -418,7 +420,7 @@ def serve(session: Session, files: Sequence[str], host: str, port: int, budget: 
         raise InputError("quire serve runs no flow files; name them with --tick SPAN, or run a worker beside it")
     found = _server()
     if found is None:
-        raise InputError(_NO_SERVER)
+        raise InputError(_no_server())
 
     async def work() -> None:
         async with AsyncExitStack() as stack:

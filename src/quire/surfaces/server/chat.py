@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from quire.installing import install
 from quire.surfaces.server.auth.gate import Setup, actor_of, audit
 from quire.surfaces.server.refusal import Refusal
 
@@ -56,7 +57,7 @@ class Late:
         except Exception as error:  # noqa: BLE001 - whoever called gets it
             self._way = None  # the next call tries again
             if not made.done():
-                missing = Refusal(404, "NotFound", f"this is not installed here (pip install 'quire[{self._extra}]')")
+                missing = Refusal(404, "NotFound", f"this is not installed here ({install(self._extra)})")
                 made.set_exception(missing if isinstance(error, ImportError) else error)
 
     async def close(self) -> None:

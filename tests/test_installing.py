@@ -1,0 +1,60 @@
+"""The command that a message prints for an extra works for the installation that prints it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import distribution
+from typing import Any
+
+import pytest
+
+from quire import installing
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        ({"url": "file:///shop/quire", "dir_info": {"editable": True}}, "pip install -e '/shop/quire[web]'"),
+        ({"url": "file:///shop/quire", "dir_info": {}}, "pip install '/shop/quire[web]'"),
+        (
+            {"url": "file:///a%20b/quire-0.1.0-py3-none-any.whl", "archive_info": {}},
+            "pip install '/a b/quire-0.1.0-py3-none-any.whl[web]'",
+        ),
+        (
+            {"url": "https://example.org/quire", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            "pip install 'quire[web] @ git+https://example.org/quire@abc'",
+        ),
+        (
+            {"url": "https://example.org/quire-0.1.0-py3-none-any.whl", "archive_info": {}},
+            "pip install 'quire[web] @ https://example.org/quire-0.1.0-py3-none-any.whl'",
+        ),
+        ({}, "pip install 'quire[web]'"),
+    ],
+)
+def test_an_extra_comes_from_where_quire_came_from(
+    origin: dict[str, Any], command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            return json.dumps(origin) if origin and name == "direct_url.json" else None
+
+    monkeypatch.setattr(installing, "distribution", lambda name: Installed())
+
+    assert installing.install("web") == command
+
+
+def test_every_extra_that_is_printed_is_declared() -> None:
+    declared = distribution("quire").metadata.get_all("Provides-Extra") or []
+    code = (
+        "import ast, pathlib, quire\n"
+        "for path in pathlib.Path(quire.__file__).parent.rglob('*.py'):\n"
+        "    for node in ast.walk(ast.parse(path.read_text())):\n"
+        "        if isinstance(node, ast.Call) and getattr(node.func, 'id', '') == 'install':\n"
+        "            print(*(word.value for word in node.args if isinstance(word, ast.Constant)))\n"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert len(printed) > 10
+    assert set(printed) <= set(declared)

@@ -72,7 +72,7 @@ async def test_onboarding_makes_one_folder_one_copy_and_sends_one_mail() -> None
 
 @every_kill
 async def test_the_editors_text_is_published_once() -> None:
-    async with Trial(api.publish, deps=fakes()) as trial:
+    async with Trial(api.publish, deps=fakes(), groups={"editors": ["ann@x.eu"]}) as trial:
         record = await trial.start(api.Article(keyword="quires"))
         await trial.settle()
         assert record.status == "NEEDS_APPROVAL"
@@ -85,7 +85,7 @@ async def test_the_editors_text_is_published_once() -> None:
 
 
 async def test_a_draft_that_is_written_again_is_published_with_the_new_text() -> None:
-    async with Trial(api.publish, deps=fakes()) as trial:
+    async with Trial(api.publish, deps=fakes(), groups={"editors": ["ann@x.eu"]}) as trial:
         record = await trial.start(api.Article(keyword="quires"))
         await trial.settle()
         await record.answer("rewrite", by="ann@x.eu")
@@ -98,7 +98,7 @@ async def test_a_draft_that_is_written_again_is_published_with_the_new_text() ->
 
 
 async def test_an_unanswered_review_is_archived_after_three_days() -> None:
-    async with Trial(api.publish, deps=fakes()) as trial:
+    async with Trial(api.publish, deps=fakes(), groups={"editors": ["ann@x.eu"]}) as trial:
         record = await trial.start(api.Article(keyword="quires"))
 
         await trial.advance("3d")

@@ -76,7 +76,7 @@ class ClientActs(ClientLooks):
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             wait = _asked(record, question)
             vote = Vote(choice, person, note, dict(edits or {}), via, self.clock.now(), seen)
-            approval.check_vote(wait, vote, groups)
+            approval.check_vote(wait, vote, self.groups if groups is None else groups)
             if edits and fit is not None:  # also of one vote among several: the last one must not fail for it
                 _check_data(record, parse(record.data) | dict(edits), fit)
             new, answer = approval.counted(wait, vote)

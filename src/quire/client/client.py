@@ -9,7 +9,7 @@ record), and here starting, working, and orders to the whole ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -48,6 +48,7 @@ BATCH = 500
 class Client(ClientActs):
     """A way into one ledger. Use it as ``async with quire.aopen(url, workflows=[...]) as client``.
 
+    ``groups`` names the groups of people that questions are put to, with their members.
     ``deps`` is what the steps of all its workflows work with, instead of what their own factories make.
     """
 
@@ -60,8 +61,10 @@ class Client(ClientActs):
         clock: Clock = SYSTEM,
         public_url: str = "",
         who: str = "",
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         super().__init__(_ledger(ledger, clock), clock, who)
+        self.groups = dict(groups or {})
         for workflow in arguments.several(workflows, "workflows"):
             self.registry.add(workflow)
         self.dependencies = Dependencies(deps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from quire.client import arguments
@@ -34,6 +34,8 @@ class ClientLink:
         self.clock = clock
         #: Who acts through this client, for the log.
         self.who = who
+        #: Groups of people that questions are put to, and their members.
+        self.groups: Mapping[str, Sequence[str]] = {}
         self.keyring: Keyring | None = None
 
     async def __aenter__(self) -> Self:

@@ -56,8 +56,8 @@ def cause_of(error: str) -> str:
     return _VARYING.sub("…", first)[:300] or "no reason was given"
 
 
-async def look(ledger: Ledger) -> list[Finding]:
-    """Everything that is stuck now, what holds most first within its kind."""
+async def look(ledger: Ledger, groups: Mapping[str, Sequence[str]] | None = None) -> list[Finding]:
+    """Everything that is stuck now, what holds most first within its kind. ``groups``: of people, if they are known."""
     standing = await ledger.standing()
     workers = await ledger.workers()
     counts = await ledger.counts()
@@ -67,7 +67,7 @@ async def look(ledger: Ledger) -> list[Finding]:
         found += errors(failed, counts)
     if any(count.status is Status.NEEDS_APPROVAL for count in counts):
         asking = await ledger.find(Query(status=(Status.NEEDS_APPROVAL,), limit=LOOKED, order="updated"))
-        found += questions(asking, standing, workers)
+        found += questions(asking, Around(standing.now, standing, workers, groups=groups))
     return found + await _unclaimed(ledger, counts, standing, workers)
 
 
@@ -110,9 +110,8 @@ def errors(failed: Sequence[Record], counts: Sequence[Count]) -> Iterable[Findin
         )
 
 
-def questions(asking: Sequence[Record], standing: Standing, workers: Sequence[Worker]) -> Iterable[Finding]:
+def questions(asking: Sequence[Record], around: Around) -> Iterable[Finding]:
     """What people are asked: one finding for each question, since each wants its own answer."""
-    around = Around(standing.now, standing, workers)
     for record in asking:
         waits = [wait for wait in load_waits(record.waits) if wait.on in (On.QUESTION, On.DOUBT)]
         if not waits:

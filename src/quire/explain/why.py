@@ -22,6 +22,7 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
 from quire.model.wait import On, Wait, load_waits
 from quire.rules.lines import by_halt, end_of
+from quire.workflows.approval import unanswerable
 
 #: A record that is due for so long, and whose step no live worker knows, is stranded.
 STRANDED_SECONDS = 300.0
@@ -38,6 +39,8 @@ class Around(NamedTuple):
     #: How many records run in this step, and in this workflow.
     running: tuple[int, int] = (0, 0)
     parent: Record | None = None
+    #: Groups of people and their members, where they are known.
+    groups: Mapping[str, Sequence[str]] | None = None
     #: The last line of its log that tells of an end.
     ended: Event | None = None
 
@@ -54,8 +57,13 @@ class Why(NamedTuple):
     remedy: str = ""
 
 
-async def around(ledger: Ledger, record: Record, log: Sequence[Event] | None = None) -> Around:
-    """Read what bears on this record. ``log``: its lines, if they are at hand."""
+async def around(
+    ledger: Ledger,
+    record: Record,
+    log: Sequence[Event] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> Around:
+    """Read what bears on this record. ``log``: its lines, if they are at hand; ``groups``: of people, if known."""
     waits = load_waits(record.waits) if not record.ended else ()
     standing, definition, workers, fanins = await asyncio.gather(
         ledger.standing(),
@@ -74,7 +82,7 @@ async def around(ledger: Ledger, record: Record, log: Sequence[Event] | None = N
         if log is None:
             log = await ledger.events(record_id=record.record_id, limit=100_000)
         ended = end_of(record, log)
-    return Around(standing.now, standing, workers, definition, fanins, running, parent, ended)
+    return Around(standing.now, standing, workers, definition, fanins, running, parent, groups, ended)
 
 
 async def _known_definition(ledger: Ledger, workflow: str) -> Mapping[str, Any] | None:
@@ -294,7 +302,7 @@ def _wait(record: Record, wait: Wait, seen: Around) -> tuple[str, str, str]:
             limit = f", until {until}" if until else ", without end"
             return f"waits for the signal {wait.name!r}{limit}; anybody may send it ({remedy})", "signal", remedy
         case On.QUESTION:
-            return _question(record_id, about, seen.now)
+            return _question(record_id, about, seen)
         case On.CHILDREN:
             fanin = next((f for f in seen.fanins if f.generation == wait.generation), None)
             some = f"{fanin.left} of {fanin.total} children" if fanin is not None else "its children"
@@ -318,7 +326,7 @@ def _wait(record: Record, wait: Wait, seen: Around) -> tuple[str, str, str]:
             return f"waits for the rate {wait.name!r} until {until}; nobody needs to do anything", "rate", ""
 
 
-def _question(record_id: str, about: Mapping[str, Any], now: float) -> tuple[str, str, str]:
+def _question(record_id: str, about: Mapping[str, Any], seen: Around) -> tuple[str, str, str]:
     people = ", ".join(about.get("by", [])) or "anybody"
     choices = about.get("choices", [])
     if "approve" in choices[:1]:
@@ -326,7 +334,11 @@ def _question(record_id: str, about: Mapping[str, Any], now: float) -> tuple[str
     else:
         remedy = command("answer", record_id) + " " + "|".join(map(shlex.quote, choices))
     end = about.get("expires_at")
-    limit = f" until {when(end, now)}" if end is not None else ""
+    limit = f" until {when(end, seen.now)}" if end is not None else ""
     votes = about.get("votes", [])
     some = f" ({len(votes)} of {about['quorum']} have answered)" if about.get("quorum", 1) > 1 else ""
-    return f"asks {people}{some}: {short(about.get('text', ''))!r}{limit}; answer with {remedy}", "asks", remedy
+    asks = f"asks {people}{some}: {short(about.get('text', ''))!r}{limit}"
+    nobody = unanswerable(about, seen.groups) if seen.groups is not None else ""
+    if nobody:
+        return f"{asks}, but {nobody}; name the group and its members under [groups] in quire.toml", "asks", remedy
+    return f"{asks}; answer with {remedy}", "asks", remedy

@@ -135,9 +135,12 @@ class TrialRecord(Generic[D, R]):
         return result
 
     async def answer(
-        self, choice: str, *, by: str = "somebody", edits: Mapping[str, Any] | None = None, note: str = ""
+        self, choice: str, *, by: str = "", edits: Mapping[str, Any] | None = None, note: str = ""
     ) -> None:
-        """Answer what the record asks."""
+        """Answer what the record asks. Without ``by``, one of those who may answer does."""
+        if not by:
+            asked = [wait.about or {} for wait in load_waits(self.record.waits) if wait.on is On.QUESTION]
+            by = next((str(name) for about in asked for name in about.get("by", ())), "somebody")
         await self._trial.client.answer(self.record_id, choice, by=by, edits=edits, note=note)
 
     async def signal(self, name: str, value: object = None) -> None:
@@ -159,13 +162,14 @@ class Trial(Generic[D, R, X]):
         deps: X = None,  # type: ignore[assignment]  # a workflow without deps needs none
         fakes: Mapping[Effect[..., Any, Any], Any] | None = None,
         also: Sequence[Workflow[Any, Any, Any]] = (),
+        groups: Mapping[str, Sequence[str]] | None = None,
         kill_at: int | None = None,
         kill_applied: bool = False,
     ) -> None:
         self.workflow = workflow
         self.clock = ToldClock()
         self.ledger = MemoryLedger(self.clock)
-        self.client = Client(self.ledger, workflows=[workflow, *also], deps=deps, clock=self.clock)
+        self.client = Client(self.ledger, workflows=[workflow, *also], deps=deps, clock=self.clock, groups=groups)
         self.client.public_url = "http://trial"
         self.kill = _kill.get() if kill_at is None else Kill(kill_at, kill_applied)
         #: How many writes the workers of this trial have made, and whether one was killed.

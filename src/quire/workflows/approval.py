@@ -164,7 +164,10 @@ def check_vote(wait: Wait, vote: Vote, groups: Mapping[str, Sequence[str]] | Non
         )
     people = about.get("by", [])
     if people and not _may_answer(vote.by, people, groups or {}):
-        raise IllegalMove(f"{vote.by or 'somebody without a name'} may not answer this; it is for {', '.join(people)}")
+        nobody = unanswerable(about, groups or {})
+        hint = f" ({nobody})" if nobody else ""
+        whose = vote.by or "somebody without a name"
+        raise IllegalMove(f"{whose} may not answer this; it is for {', '.join(people)}{hint}")
     for word in vote.edits:
         if word not in about.get("edit", []):
             allowed = ", ".join(about.get("edit", [])) or "nothing"
@@ -174,12 +177,30 @@ def check_vote(wait: Wait, vote: Vote, groups: Mapping[str, Sequence[str]] | Non
 
 
 def _may_answer(person: str, people: Sequence[str], groups: Mapping[str, Sequence[str]]) -> bool:
+    return any(person == name or person in groups.get(name, ()) for name in people)
+
+
+def unknown_people(people: Sequence[str], groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names that nobody is known to stand behind: no address, no group, and nobody in a group."""
+    members = {person for some in groups.values() for person in some}
+    return [name for name in people if "@" not in name and name not in groups and name not in members]
+
+
+def unanswerable(about: Mapping[str, Any], groups: Mapping[str, Sequence[str]]) -> str:
+    """Why too few people can answer the question; empty: enough can."""
+    people: Sequence[str] = about.get("by", [])
+    able: set[str] = set()
     for name in people:
-        if person == name or person in groups.get(name, ()):
-            return True
-        if name not in groups and "@" not in name:
-            return True  # a group that this ledger knows no members of: anyone who can reach it may answer for it
-    return False
+        able |= set(groups[name]) if name in groups else {name}
+    unknown = unknown_people(people, groups)
+    able -= set(unknown)
+    needed = about.get("quorum", 1)
+    if not people or len(able) >= needed:
+        return ""
+    few = f"{needed} answers are needed and only {len(able)} people can give one" if able else "nobody can answer"
+    some = ", ".join(map(repr, unknown))
+    missing = did_you_mean(unknown[0], groups) if unknown and groups else ""
+    return f"{few}: there is no group {some}{missing}" if unknown else few
 
 
 def counted(wait: Wait, vote: Vote) -> tuple[Wait, Answer | None]:

@@ -23,7 +23,9 @@ from quire.model.codec import Codec, codec
 from quire.model.fit import Fit
 from quire.model.record import UNDO
 from quire.workflows import declared
+from quire.workflows.approval import unknown_people
 from quire.workflows.retry import Retry, check_retry
+from quire.workflows.step_source import Source, source_of
 
 if TYPE_CHECKING:
     from quire.run.run import Run, SyncRun
@@ -386,6 +388,18 @@ class Workflow(Generic[D, R, X]):
                     for name in names
                 ]
         return [*found, Slot(self.name, UNDO, seconds(TIMEOUT))]
+
+    def step_sources(self) -> dict[str, Source]:
+        """What the source code of each step names: signals, people, children."""
+        return {step.name: source_of(step.fn) for step in self.steps.values() if step.fn is not None}
+
+    def unknown_people(self, groups: Mapping[str, Sequence[str]]) -> list[str]:
+        """Questions of its steps that are put to a group that does not exist."""
+        return [
+            f"step {name!r} asks {who!r}: nobody can answer: there is no group {who!r}{did_you_mean(who, groups)}"
+            for name, source in self.step_sources().items()
+            for who in unknown_people(source.people, groups)
+        ]
 
     # -- checking ----------------------------------------------------------------------------------------------
 

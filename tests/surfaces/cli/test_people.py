@@ -241,7 +241,11 @@ def test_whoever_imports_no_flows_is_held_to_the_registered_schema_too(project: 
     before = project.contents()
 
     with pytest.raises(InputError, match="does not fit workflow 'publish': words: Input should be a valid integer"):
-        project.ask(lambda client: client.answer("a", "approve", by="ann@x.eu", edits={"words": "many"}))
+        project.ask(
+            lambda client: client.answer(
+                "a", "approve", by="ann@x.eu", edits={"words": "many"}, groups={"editors": ["ann@x.eu"]}
+            )
+        )
     with pytest.raises(InputError, match="does not fit workflow 'publish': keyword: Field required"):
         project.ask(lambda client: client.edit("a", {"draft": "x"}))
 

@@ -8,7 +8,7 @@ same id. No record depends on any of this.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +29,17 @@ Adding = Callable[[Channel, Alert], Awaitable[str]]
 
 
 class Alerting:
-    def __init__(self, client: Client, alerts: Alerts, adding: Adding | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        alerts: Alerts,
+        adding: Adding | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.client = client
         self.alerts = alerts
         self._adding = adding
+        self._groups = groups
         self._book = Leased(client, BOOK)
         self._pages: dict[str, book.Page] = {}
 
@@ -57,7 +64,7 @@ class Alerting:
     async def _told(self) -> int:
         ledger = self.client.ledger
         now = await ledger.now()
-        found = await stuck.look(ledger)
+        found = await stuck.look(ledger, self._groups)
         before = dict(self._pages)
         for channel in self.alerts.channels:
             page = self._pages.get(channel.name, book.Page())

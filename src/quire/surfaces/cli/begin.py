@@ -213,6 +213,7 @@ def check(session: Session, files: Sequence[str]) -> int:
             wrong = workflow.problems()
             if not session.config.deps and (lacking := workflow.lacks_deps()):
                 wrong.append(lacking)
+            wrong += workflow.unknown_people(session.config.groups)
             where, known = names.setdefault(workflow.name, (file, workflow))
             if known is not workflow:  # the same one, imported from another file, is no second one
                 wrong.append(f"{where!r} has a workflow of the same name; give one another name")

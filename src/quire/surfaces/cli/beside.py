@@ -29,7 +29,7 @@ async def _alerting(session: Session, client: Client) -> AsyncIterator[None]:
 
     alerts = channel.read(session.config.alerts)
     assert alerts is not None
-    telling = Alerting(client, alerts, links(client, session.config.groups))
+    telling = Alerting(client, alerts, links(client, session.config.groups), groups=session.config.groups)
     task = asyncio.ensure_future(telling.run())
     try:
         yield

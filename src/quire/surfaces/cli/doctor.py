@@ -8,6 +8,7 @@ import platform
 import shutil
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,10 +28,12 @@ from quire.ledger.workers import alive
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.side import Setting
+from quire.model.wait import On, load_waits
 from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.config import ledger_there
 from quire.worker.last_tick import last_tick
+from quire.workflows.approval import unanswerable
 
 #: SQLite versions in which two connections that write and checkpoint at one instant may, very rarely, corrupt a file.
 _WAL_RESET = ((3, 7, 0), (3, 51, 2))
@@ -227,6 +230,7 @@ def _opened(session: Session) -> list[Finding]:
         await _folder(session, client, found)
         await _panel(session, client, found)
         await _work(client, found, shared=path is not None)
+        await _people(session, client, found)
 
     try:
         if not ledger_there(session.config.ledger):
@@ -330,6 +334,16 @@ def _sqlite(path: str) -> Iterator[Finding]:
     )
     text = f"journal mode {mode}, synchronous FULL: an acknowledged commit survives a power cut"
     yield well(text) if mode == "wal" else warning(f"journal mode is {mode}, not wal")
+
+
+async def _people(session: Session, client: Client, found: list[Finding]) -> None:
+    """Questions that nobody can answer."""
+    asking = await client.find(status=Status.NEEDS_APPROVAL, limit=10_000)
+    waits = [wait.about or {} for record in asking for wait in load_waits(record.waits) if wait.on is On.QUESTION]
+    reasons = Counter(filter(None, (unanswerable(about, session.config.groups) for about in waits)))
+    for reason, count in reasons.items():
+        what = f"{count} records ask" if count > 1 else "1 record asks"
+        found.append(ill(f"{what}, but {reason}; name it and its members under [groups] in quire.toml"))
 
 
 async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:

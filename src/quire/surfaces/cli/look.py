@@ -30,7 +30,7 @@ def show(session: Session, record_id: str, all_: bool) -> None:
 
     async def work(client: Client) -> None:
         record = await client.get(record_id)
-        told = why_of(record, await around(client.ledger, record))
+        told = why_of(record, await around(client.ledger, record, groups=session.config.groups))
         events = await client.events(record_id, limit=1_000_000 if all_ or session.json else 10_000)
         receipts = await client.ledger.receipts(record_ids=[record_id])
         signals = await client.ledger.signals(record_id)
@@ -131,7 +131,7 @@ def why(session: Session, record_id: str) -> None:
 
     async def work(client: Client) -> None:
         record = await client.get(record_id)
-        told = why_of(record, await around(client.ledger, record))
+        told = why_of(record, await around(client.ledger, record, groups=session.config.groups))
         if session.json:
             session.out.emit(
                 {

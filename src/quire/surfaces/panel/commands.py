@@ -101,7 +101,7 @@ async def _answer(
     choice = next((choice for choice in choices if choice.casefold() == word.casefold()), None)
     if choice is None:
         raise InputError(f"{command.word!r} is no answer to this{did_you_mean(command.word.lower(), choices)}")
-    named = [name for name in about.get("by", ()) if "@" in name or name in groups]
+    named = [str(name) for name in about.get("by", ())]
     if named:
         raise IllegalMove(
             f"it is for {', '.join(named)}, and a cell does not know who types in it; "

@@ -140,7 +140,7 @@ async def show(at: Viewer, record_id: RecordId) -> Response:
         ledger.signals(record_id),
         ledger.find(Find(parent_id=record_id, order="place", limit=SHOWN_CHILDREN)),
     )
-    seen = await around(ledger, record, log)
+    seen = await around(ledger, record, log, at.setup.groups)
     why = why_of(record, seen)
     steps = seen.definition["steps"] if seen.definition is not None else []
     here: dict[str, Any] = next((step for step in steps if step["name"] == record.step), {})
@@ -188,7 +188,7 @@ def _why(why: Why) -> dict[str, Any]:
 async def why(at: Viewer, record_id: RecordId) -> Response:
     """Why the record does not move, in one sentence."""
     record = await at.client.get(record_id)
-    return json_answer(_why(why_of(record, await around(at.client.ledger, record))))
+    return json_answer(_why(why_of(record, await around(at.client.ledger, record, groups=at.setup.groups))))
 
 
 @router.get("/records/{record_id}/events", response_model=shapes.EventsOut, tags=["records"], responses=problems(404))

@@ -91,7 +91,7 @@ class Nothing(Given):
 async def what_is_stuck(desk: Desk, given: Nothing) -> dict[str, Any]:
     """What does not go on by itself, and why: errors grouped by cause, questions to people, effects in doubt, steps
     that no worker runs, halts and pauses; with the counts of all records."""
-    found = await stuck.look(desk.client.ledger)
+    found = await stuck.look(desk.client.ledger, desk.groups)
     counts: dict[str, int] = {}
     for count in await desk.client.counts():
         counts[str(count.status)] = counts.get(str(count.status), 0) + count.count
@@ -145,7 +145,7 @@ async def show(desk: Desk, given: RecordIn) -> dict[str, Any]:
     """Show a record: why it does not move, its data, what it asks with the hash that an answer needs, its log."""
     shown = await desk.client.show(given.record_id)
     record = shown.record
-    why = why_of(record, await around(desk.client.ledger, record))
+    why = why_of(record, await around(desk.client.ledger, record, groups=desk.groups))
     told = telling.record_json(record)
     kept = ("record_id", "workflow", "status", "next_step", "attempt", "version", "last_error", "parent_id", "data")
     return {

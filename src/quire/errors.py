@@ -117,13 +117,17 @@ class ResultMissing(QuireError):
     """
 
 
-def in_words(error: BaseException) -> str:
-    """An error's type and what it says. Errors come from anybody's code, so saying it may fail, too."""
-    kind = type(error).__name__
+def message_of(error: BaseException) -> str:
+    """Return what an error says. Errors come from anybody's code, so saying it may fail, too."""
     try:
-        text = str(error)
+        return str(error)
     except Exception as odd:  # noqa: BLE001 - its own __str__ may raise anything
-        text = f"(it cannot say what: its __str__ raised {type(odd).__name__})"
+        return f"(it cannot say what: its __str__ raised {type(odd).__name__})"
+
+
+def in_words(error: BaseException) -> str:
+    """Return an error's type and what it says."""
+    kind, text = type(error).__name__, message_of(error)
     return f"{kind}: {text}" if text else kind
 
 

@@ -10,7 +10,7 @@ import pytest
 from quire.errors import InputError
 from quire.folder.config import SecretFound
 from quire.folder.local import LocalFolder
-from quire.folder.secret import redacted
+from quire.folder.secret import redacted, secrets_of
 
 #: Put together here so that no scanner takes this file for a leak.
 OPENAI = "sk-" + "Ab3dEf6hIj9kLm2nOp5q"
@@ -90,6 +90,35 @@ async def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"constants\.json' cannot be read"):
         await folder.config("w")
     await folder.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("connect(password='hunter2')", "connect(password='[redacted]')"),
+        ('{"api_key": "Zb81hTqP0xLw93Kd"}', '{"api_key": "[redacted]"}'),
+        ("GET /x?token=Zb81hTqP0xLw93Kd&n=2", "GET /x?token=[redacted]&n=2"),
+        ("password=hunter2 user=ann", "password=[redacted] user=ann"),
+        ("password: must be long", "password: must be long"),
+        ("KeyError: 'key'; primary_key=17, key: 'name'", "KeyError: 'key'; primary_key=17, key: 'name'"),
+        ("the secret_name='db' is env:DB_PASSWORD", "the secret_name='db' is env:DB_PASSWORD"),
+    ],
+)
+def test_what_stands_behind_the_name_of_a_secret_is_struck_out(text: str, shown: str) -> None:
+    assert redacted(text) == shown
+
+
+def test_secrets_of_the_environment_are_struck_out_wherever_they_stand() -> None:
+    environ = {"CMS_TOKEN": "tea and cake", "PWD": "/home/ann/flows", "HOME": "/home/ann", "KEY_FILE": "keys.json"}
+
+    assert secrets_of(environ) == ["tea and cake"]
+    assert redacted("no tea and cake in /home/ann/flows", secrets_of(environ)) == "no [redacted] in /home/ann/flows"
+
+
+def test_a_long_text_is_read_once() -> None:
+    text = "x" * 1_000_000 + "=" * 1000
+
+    assert redacted(text) == text
 
 
 def test_keys_are_struck_out_of_error_texts() -> None:

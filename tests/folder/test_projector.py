@@ -142,6 +142,8 @@ async def test_an_error_is_in_the_log_and_in_the_table_without_what_looks_like_a
     log = shown(tmp_path, path)
     assert log["status"] == "ERROR"
     assert log["errors"][0]["error"].startswith("RuntimeError: it fell; the key was [redacted]")
+    assert log["errors"][0]["trace"][0]["frames"][-1]["file"] == "tests/folder/flows.py"
+    assert not [action for action in log["actions"] if "trace" in action]
     assert b"sk-" not in files(tmp_path)[path]
 
 

@@ -402,4 +402,4 @@ async def test_an_error_names_the_users_line_also_in_a_folder_with_the_engines_n
         record = await trial.start({})
         await trial.settle()
 
-        assert record.error == "KeyError: 'nope' (in deep, line 2)"
+        assert record.error == "KeyError: 'nope' (in deep, flows.py:2)"

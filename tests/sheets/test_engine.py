@@ -6,10 +6,12 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from quire import Act, Run, Workflow, effect
+from quire import Act, Retry, Run, Workflow, effect
 from quire.client.client import Client
 from quire.clock import SYSTEM
+from quire.explain import words as telling
 from quire.ledger.sheets.ledger import SheetsLedger
+from quire.model.event import first_break
 from quire.model.record import Status
 from quire.rules.outcome import Done, Next
 from quire.testing import ToldClock
@@ -52,6 +54,27 @@ async def test_a_workflow_with_a_question_and_an_effect_runs_to_its_end(
         record = await client.get("r")
 
     assert record.status is Status.DONE
+
+
+async def test_a_failed_try_keeps_its_trace_in_the_book(google: Google, book: str, clock: ToldClock) -> None:
+    flow = Workflow("falls")
+
+    @flow.step(retry=Retry(2, first="1h"))
+    async def fall(run: Run[dict[str, Any]]) -> None:
+        raise KeyError("nope" * 40_000)
+
+    address = f"sheets://{book}?endpoint={google.url}"
+    async with Client(SheetsLedger(address, clock), workflows=[flow], clock=clock) as client:
+        await client.start(flow, {}, id="r")
+        await client.work()
+    async with Client(SheetsLedger(address, clock), workflows=[flow], clock=clock) as client:
+        record, events = await client.get("r"), await client.events("r")
+
+    failed = telling.last_trace(record, events)
+    assert failed is not None
+    assert '    raise KeyError("nope" * 40_000)' in telling.trace_lines(failed)
+    assert "cut here; it has" in str(record.last_error)
+    assert first_break(events) is None
 
 
 async def test_hundreds_of_transitions_share_one_write(make_ledger: MakeLedger, google: Google) -> None:

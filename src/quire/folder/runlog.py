@@ -175,7 +175,7 @@ def _actions(run: Run, receipts: Sequence[Receipt]) -> list[dict[str, Any]]:
             entry |= {"stage": event.kind.removeprefix("effect."), "ended_at": iso(event.at)}
             entry["seconds"] = round(event.at - entry["_at"], 6)
         else:
-            told = {name: _shown(value) for name, value in told.items()}
+            told = {name: _shown(value) for name, value in told.items() if name != "trace"}  # it stands in ``errors``
             shown.append((event.n, {"at": iso(event.at), "action": event.kind} | told))
     for receipt in receipts:
         if receipt.kind in (Kind.CALL, Kind.SLEEP, Kind.WAIT, Kind.ASK):
@@ -195,7 +195,8 @@ def _errors(run: Run) -> list[dict[str, Any]]:
         if text is None and event.change_id.startswith("lost-"):
             text = told.get("reason")
         if text:
-            errors.append({"at": iso(event.at), "event": event.kind, "error": redacted(str(text))})
+            entry = {"at": iso(event.at), "event": event.kind, "error": redacted(str(text))}
+            errors.append(entry | ({"trace": told["trace"]} if told.get("trace") else {}))
     return errors
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
 #: Shapes of keys that are given out by well-known services, and of private keys.
 _SHAPES = re.compile(
@@ -41,15 +42,53 @@ _POINTER = re.compile(
     r"|\$\{?[A-Za-z_]\w*\}?|projects/[^/\s]+/secrets/\S+|arn:aws:\S+|<[^>]*>"
 )
 
+#: A name and its value as texts and code write them: ``password=…``, ``"token": "…"``, ``secret: '…'``.
+_PAIR = re.compile(
+    r"(?<![\w-])(?P<name>[A-Za-z][\w-]{0,80})(?P<between>[\"']?\s*(?:=>|==?|:)\s*)"
+    r"(?:(?P<quote>[\"'])(?P<quoted>[^\"']+)(?P=quote)|(?P<bare>[^\s\"',;&(){}\[\]]+))"
+)
+#: Shorter values of the environment stand in too many texts by chance.
+_LEAST_HIDDEN = 8
+_BLACK = "[redacted]"
+
 
 def has_shape(text: str) -> bool:
     """The text holds something of the shape of a key."""
     return _SHAPES.search(text) is not None
 
 
-def redacted(text: str) -> str:
-    """The text without what looks like a key."""
-    return _BEARER.sub("[redacted]", _SHAPES.sub("[redacted]", text))
+def redacted(text: str, hidden: Iterable[str] = ()) -> str:
+    """Return the text without what looks like a secret, and without the values that are ``hidden``."""
+    for value in hidden:
+        text = text.replace(value, _BLACK)
+    return _PAIR.sub(_without_value, _BEARER.sub(_BLACK, _SHAPES.sub(_BLACK, text)))
+
+
+def _without_value(found: re.Match[str]) -> str:
+    """Return the pair as it stands, or with its value struck out if the name says that it is a secret."""
+    quoted, bare = found["quoted"], found["bare"]
+    # ``password: must be long`` is a sentence. Without quotes only ``password=…`` gives a value.
+    gives = quoted or "=" in found["between"] or _looks_random(bare)
+    if not gives or not is_secret(found["name"], quoted or bare):
+        return found[0]
+    quote = found["quote"] or ""
+    return f"{found['name']}{found['between']}{quote}{_BLACK}{quote}"
+
+
+def secrets_of(environ: Mapping[str, str]) -> list[str]:
+    """Return the values of the environment's variables whose names say that they are secrets, longest first.
+
+    Paths are none: the shell's own ``PWD`` is the folder in which somebody works.
+    """
+    found = {
+        value
+        for name, value in environ.items()
+        if len(value) >= _LEAST_HIDDEN
+        and value[0] != "/"
+        and _words(name) & (_ALWAYS | _SUSPECT)
+        and not _words(name) & _ABOUT
+    }
+    return sorted(found, key=len, reverse=True)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -59,12 +98,16 @@ def is_secret(name: str, value: str) -> bool:
     text = value.strip()
     if not text or _POINTER.fullmatch(text):
         return False
-    words = {word.lower() for word in _WORD.findall(name)}
+    words = _words(name)
     if words & _ABOUT:
         return False
     if words & _ALWAYS:
         return True
     return bool(words & _SUSPECT) and _looks_random(text)
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
 
 
 def _looks_random(text: str) -> bool:

@@ -151,10 +151,12 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             return _moved(record, now, "migrated", versions, {"data": data, "code_version": code_version})
         case Tried(error=error, delay=delay):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error, "again_in": round(delay, 3)}
+            told |= {"trace": outcome.trace} if outcome.trace else {}
             fields = _RELEASED | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}
             return _moved(record, now, "failed", told, fields | {"status": Status.PENDING})
         case Broke(error=error, undo=undo):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error}
+            told |= {"trace": outcome.trace} if outcome.trace else {}
             tried = record._replace(attempt=record.attempt + 1, last_error=error)
             if undo:
                 return _to_undo(tried, now, "broke", told, Status.CANCELLED, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quire.model.record import Record
 from quire.model.side import Fanin
@@ -54,6 +54,8 @@ class Tried(NamedTuple):
 
     error: str
     delay: float
+    #: What the log keeps of the error: see ``quire.run.failure``.
+    trace: tuple[dict[str, Any], ...] = ()
 
 
 class Broke(NamedTuple):
@@ -61,6 +63,7 @@ class Broke(NamedTuple):
 
     error: str
     undo: bool = False
+    trace: tuple[dict[str, Any], ...] = ()
 
 
 class Yielded(NamedTuple):

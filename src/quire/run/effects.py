@@ -19,7 +19,8 @@ from quire.model.wait import On, Wait
 from quire.rules.moves import doubted
 from quire.rules.outcome import Yielded
 from quire.run.calls import check_code, returns
-from quire.run.passes import Hold, IntentTaken, RateUsedUp, contained, described
+from quire.run.failure import failure_of
+from quire.run.passes import Hold, IntentTaken, RateUsedUp, contained
 from quire.workflows.effect import Act, Effect, NotDone, needed_deps
 
 #: How long to leave an effect, at the least, to whoever is doing it: another record, or an earlier pass.
@@ -181,7 +182,7 @@ async def _acted(
             await hold.deliver(_void(hold, intent))
             raise
         # The act has ended, but nobody knows how: the next pass finds an intent whose actor is gone.
-        hold.tell("effect.unclear", effect=effect.name, error=described(error))
+        hold.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
         await hold.facts([intent._replace(act_by=host.now())])
         raise
     return await _done(hold, effect, intent, value)
@@ -229,7 +230,9 @@ async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, 
             found = await contained(host.probe(effect, _act_of(hold, intent.key), args, kwargs))
         except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
             found = None
-            unknown: str | None = described(error)
+            tried = failure_of(error)
+            hold.tell("effect.unclear", effect=f"probe of {effect.name}", **tried._asdict())
+            unknown: str | None = tried.error
         else:
             unknown = None
     if unknown is not None:

@@ -22,7 +22,7 @@ from weakref import ref
 from quire.clock import next_id
 from quire.errors import DefinitionError, IllegalMove, InputError, LeaseLost, QuireError, did_you_mean, in_words
 from quire.model.change import Applied, Change, Conflict, Rate, Refused, Verdict
-from quire.model.codec import dump, readable
+from quire.model.codec import dump
 from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage, key_of
 from quire.model.record import UNDO, Record, Status
@@ -32,7 +32,7 @@ from quire.rules import moves as transition
 from quire.rules.moves import Move
 from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits
 from quire.run import forks
-from quire.run.frames import users_frames
+from quire.run.failure import MOST_OF_A_LINE, MOST_OF_AN_ERROR, Failure, Link, cut, failure_of, own_line
 from quire.run.host import Host, Told
 from quire.workflows.workflow import Step, Workflow
 
@@ -67,6 +67,22 @@ SCOPE: ContextVar[tuple[str, ...]] = ContextVar("scope", default=())
 BRANCH: ContextVar[tuple[ref[asyncio.Task[Any]] | None, tuple[str, ...]]] = ContextVar("branch", default=(None, ()))
 #: What has a name of its own, or may be given one, is counted in all branches together.
 NAMED = (Kind.ONCE, Kind.MAP)
+
+
+def tell_failed(record: Record, outcome: Tried | Broke) -> None:
+    """Write one line about a failed try into the worker's output, with the line of the user's code."""
+    again = f"again in {outcome.delay:.3g} s" if isinstance(outcome, Tried) else "not tried again"
+    place = own_line(outcome.trace)
+    log.warning(
+        "%s: try %d of step %r failed, %s: %s%s",
+        record.record_id,
+        record.attempt + 1,
+        record.step,
+        again,
+        " ".join(cut(outcome.error, MOST_OF_A_LINE).split()),
+        f" [{place}]" if place else "",
+        extra={"record_id": record.record_id},
+    )
 
 
 class Suspended(BaseException):
@@ -391,7 +407,9 @@ class Hold:
         slot = self._slot(outcome) if keep or isinstance(outcome, Saved) else None
         before = self.record
         if isinstance(outcome, Broke):
-            outcome = self._broke(outcome.error, before)
+            outcome = self._broke(outcome.error, before, outcome.trace)
+        if isinstance(outcome, Tried | Broke):
+            tell_failed(before, outcome)
         made = transition.settle(before, outcome, self.host.now(), keep=slot)
         image = made.image
         if self.note is not image.note:
@@ -426,9 +444,9 @@ class Hold:
             ),
         )
 
-    def _broke(self, error: str, before: Record) -> Broke:
+    def _broke(self, error: str, before: Record, trace: tuple[Link, ...] = ()) -> Broke:
         """No try follows. Whatever made it so, the workflow says whether what was done is undone."""
-        return Broke(error, undo=self.workflow.on_failure == "undo" and before.step != UNDO)
+        return Broke(error, self.workflow.on_failure == "undo" and before.step != UNDO, trace)
 
     def _heard(self, before: Record, verdict: Verdict) -> Change | None:
         """What a verdict means for the hold; and the change to make instead where the ledger will not take this one."""
@@ -439,7 +457,8 @@ class Hold:
             self.lose()
         elif self.record.status is not Status.ERROR:
             self.record = before
-            broke = self._broke(f"{verdict.code}: {verdict.reason}", before)
+            broke = self._broke(cut(f"{verdict.code}: {verdict.reason}", MOST_OF_AN_ERROR), before)
+            tell_failed(before, broke)
             return self._plain(transition.settle(before, broke, self.host.now()))
         return None
 
@@ -520,7 +539,7 @@ class Hold:
             data = self.run._encoded()
             self.settled = await self.move(Waits(waits, data, children, fanins))
         except InputError as error:  # what it waits with cannot be kept
-            self.stop = Broke(described(error))
+            self.stop = Broke(**failure_of(error)._asdict())
         except BaseException:  # nobody knows whether it landed: the next beat, or the next worker, finds out
             self.lost = True
             raise
@@ -597,6 +616,8 @@ class Hold:
             while task is not None and task.cancelling():
                 task.uncancel()
             if asked:
+                if isinstance(self.stop, Tried | Broke) and not self.stop.trace:  # it took too long: here it stood
+                    self.stop = self.stop._replace(trace=failure_of(error).trace)
                 await self._landed()
                 return self.stop
             failure = error
@@ -643,13 +664,14 @@ class Hold:
 
     def failed(self, error: BaseException, text: str = "") -> Tried | Broke:
         """What a try that failed comes to: another one, or none. Whether to try again is asked of the user's code."""
-        text = text or described(error)
+        found = Failure(text) if text else failure_of(error)
         try:
             delay = self.step.retry.delay(self.record.attempt + 1, error)
         except Exception as odd:  # noqa: BLE001 - it may raise anything, too
-            text += f"; it is not tried again, for its Retry(on=...) raised {described(odd)}"
-            delay = None
-        return Broke(text) if delay is None else Tried(text, delay)
+            second = failure_of(odd)
+            text = f"{found.error}; it is not tried again, for its Retry(on=...) raised {second.error}"
+            return Broke(text, trace=(*found.trace, *second.trace))
+        return Broke(found.error, trace=found.trace) if delay is None else Tried(found.error, delay, found.trace)
 
     def _returned(self, value: Any) -> Outcome:
         """What the step's return value means."""
@@ -671,17 +693,3 @@ class Hold:
             raise IllegalMove(f"step {self.step.name!r} returned {value!r}; it may return {legal}{hint}")
         target = self.workflow.steps[value]
         return Next(value, data, rests=target.rests and not target.ends, ends=target.rests and target.ends)
-
-
-def described(error: BaseException) -> str:
-    """An error as the record shows it: its type, its words, and where in the user's code it came from."""
-    text = in_words(error)
-    if isinstance(error, QuireError):
-        text = str(error) or text
-    elif isinstance(error, asyncio.CancelledError):
-        text += "; something that the step awaited was cancelled, though nobody asked the step to end"
-    frames = [] if isinstance(error, QuireError) else users_frames(error)
-    if frames:
-        last = frames[-1]
-        text += f" (in {last.name}, line {last.lineno})"
-    return readable(text)[:4000]

@@ -21,8 +21,9 @@ from quire.rules import moves as transition
 from quire.rules.moves import doubted
 from quire.rules.outcome import Stopped, Waits, Yielded
 from quire.run.calls import returns
+from quire.run.failure import failure_of
 from quire.run.host import Told
-from quire.run.passes import Hold, described
+from quire.run.passes import Hold
 from quire.workflows.effect import Act, find_effect
 from quire.workflows.retry import Retry
 
@@ -109,7 +110,9 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
         async with asyncio.timeout(left):
             await host.undo(effect, act, value)
     except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
-        return described(error)
+        tried = failure_of(error)
+        hold.tell("effect.unclear", effect=f"undo of {receipt.name}", **tried._asdict())
+        return tried.error
     await hold.deliver(host.keyring.signed(intent._replace(stage=Stage.DONE)), receipt._replace(stage=Stage.UNDONE))
     return ""
 

@@ -30,7 +30,8 @@ from quire.rules import moves as transition
 from quire.rules.outcome import Broke, Migrated, Stopped, Tried, Yielded
 from quire.run import forks, undo
 from quire.run.dependencies import Dependencies
-from quire.run.passes import Hold, contained, described
+from quire.run.failure import described, failure_of
+from quire.run.passes import Hold, contained, tell_failed
 from quire.run.run import Run
 from quire.worker import schedule
 from quire.worker.committer import Committer
@@ -654,7 +655,9 @@ class Worker:
 
         Nothing is undone, whatever the workflow says of failures: the code failed, not the work, and can be mended.
         """
-        made = transition.settle(record, Broke(described(error)), self.now())
+        broke = Broke(**failure_of(error)._asdict())
+        tell_failed(record, broke)
+        made = transition.settle(record, broke, self.now())
         frees = workflow.cap is not None or (step is not None and step.cap is not None)
         change = Change(
             next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines, frees=frees

@@ -298,3 +298,44 @@ def test_ids_are_quoted_in_the_commands_that_are_shown(project: Project) -> None
 
     assert "back: quire retry 'a; rm -rf ~'" in project.quire("cancel", "a; rm -rf ~").stdout
     assert "back: quire retry -- -x" in project.quire("cancel", "--", "-x").stdout
+
+
+FALLS = """
+from quire import Fail, Run, workflow
+
+
+def look_up(prices: dict) -> int:
+    return prices["nope"]
+
+
+@workflow
+async def pricing(run: Run[dict]) -> int:
+    try:
+        return look_up({})
+    except KeyError as error:
+        raise Fail("no price, with password=hunter2") from error
+"""
+
+
+def test_a_record_that_broke_shows_the_lines_of_the_users_own_code(empty: Project) -> None:
+    empty.write("pricing.py", FALLS)
+    empty.write("quire.toml", 'flows = ["pricing.py"]\nledger = "sqlite:///ledger.db"\n')
+    empty.quire("worker", "--until-idle")
+    empty.quire("start", "pricing", "--id", "p")
+
+    worked = empty.quire("worker", "--until-idle")
+    shown = empty.quire("show", "p").stdout
+    [told] = empty.json("show", "p")
+    logged = empty.quire("logs", "p").stdout
+    listed = empty.quire("list").stdout
+
+    [line] = [line for line in worked.stderr.splitlines() if "try 1" in line]
+    assert "not tried again: Fail: no price, with password=[redacted]" in line
+    assert "[pricing.py:14 in pricing: raise Fail(" in line
+    assert '  File "pricing.py", line 6, in look_up' in shown and '    return prices["nope"]' in shown
+    assert "quire.workflows.retry.Fail: no price" in shown
+    [broke] = [event for event in told["events"] if event["kind"] == "broke"]
+    assert [link["type"] for link in broke["body"]["trace"]] == ["quire.workflows.retry.Fail", "KeyError"]
+    assert broke["body"]["trace"][1]["frames"][-1]["file"] == "pricing.py"
+    assert "hunter2" not in worked.stderr + worked.stdout + shown + json.dumps(told) + logged + listed
+    assert "trace" not in logged, "a line of the log stays one line"

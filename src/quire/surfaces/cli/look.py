@@ -24,7 +24,7 @@ from quire.surfaces.cli.output import on_one_line
 
 @verb("show", example="quire show kw_analytics")
 @record_argument
-@click.option("--all", "all_", is_flag=True, help="The whole timeline, all receipts and children.")
+@click.option("--all", "all_", is_flag=True, help="The whole timeline, every trace, all receipts and children.")
 def show(session: Session, record_id: str, all_: bool) -> None:
     """Show everything about record ID: where it stands, its question, timeline, receipts and children."""
 
@@ -65,6 +65,9 @@ def show(session: Session, record_id: str, all_: bool) -> None:
         for word, value in (("note", record.note), ("error", record.last_error), ("parent", record.parent_id)):
             if value:
                 out.say(f"{word:<9} {value}")
+        if (failed := telling.last_trace(record, events)) is not None:
+            for text in telling.trace_lines(failed):
+                out.say(f"          {text}")
         out.say(
             f"version   {record.version}   visit {record.visit}   attempt {record.attempt}   priority {record.priority}"
         )
@@ -74,6 +77,8 @@ def show(session: Session, record_id: str, all_: bool) -> None:
             out.say(f"… {len(events) - len(shown)} earlier lines (--all shows them)", dim=True)
         for event in shown:
             out.say(f"  {iso(event.at)[:19].replace('T', ' ')}Z  v{event.version:<4} {telling.line(event)}")
+            for text in telling.trace_lines(event) if all_ else ():
+                out.say(f"      {text}", dim=True)
         if receipts:
             out.say()
             some = receipts if all_ else receipts[-20:]

@@ -125,7 +125,9 @@ async def start_many(at: Operator, body: shapes.StartManyIn) -> Response:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    return telling.event_json(event) | {"words": telling.line(event)}
+    told = telling.event_json(event) | {"words": telling.line(event)}
+    trace = telling.trace_lines(event)
+    return told | {"trace": "\n".join(trace)} if trace else told
 
 
 @router.get("/records/{record_id}", response_model=shapes.ShownOut, tags=["records"], responses=problems(404))

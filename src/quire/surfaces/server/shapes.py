@@ -205,6 +205,7 @@ class EventOut(BaseModel):
     run_id: str | None
     hash: str
     words: str
+    trace: str | None = Field(None, description="Of a failed try: its trace as text; body.trace has it in parts.")
 
 
 class EventsOut(BaseModel):

@@ -56,10 +56,16 @@ export function recordPage(main, id) {
     return [h("p", { class: "compare" }, h("label", { for: "compared" }, `Version ${record.version}, compared with`), choice), place, end];
   }
 
-  // A line of the log; one that tells what it changed in the data opens.
+  // A line of the log; one that tells what it changed in the data opens, and so does a failed try with its trace.
   function words(event) {
-    const made = told(event.body);
+    const made = event.trace ? h("pre", { class: "trace" }, event.trace) : told(event.body);
     return made ? h("details", {}, h("summary", {}, event.words), made) : h("span", {}, event.words);
+  }
+
+  // The trace of the try that the record's last error is of.
+  function lastTrace() {
+    const failed = shown.events.findLast((event) => event.kind === "failed" || event.kind === "broke");
+    return failed?.trace ? h("pre", { class: "trace", "aria-label": "Trace of the last failed try" }, failed.trace) : null;
   }
 
   const acting = (verb, body, said) => act(() => post(at(id, verb), body), said).then(() => refresh());
@@ -145,7 +151,7 @@ export function recordPage(main, id) {
       h("div", { class: "two" },
         section("Data", changes(record), h("pre", {}, pretty(record.data)),
           record.result !== null ? [h("h3", {}, "Result"), h("pre", {}, pretty(record.result))] : null,
-          record.last_error ? [h("h3", {}, "Last error"), h("pre", { class: "problem" }, record.last_error)] : null),
+          record.last_error ? [h("h3", {}, "Last error"), h("pre", { class: "problem" }, record.last_error), lastTrace()] : null),
         section("Facts", h("dl", {}, [
           ["Workflow", `${record.workflow}, version ${record.workflow_version}`], ["Next step", record.next_step || "none"], ["Tries", record.attempt],
           ["Priority", record.priority], ["Version", record.version], ["Due", moment(record.due_at) || "not by itself"],

@@ -23,6 +23,7 @@ from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import UNDO, Record, Status
 from quire.model.wait import On, Wait, load_waits
 from quire.rules import moves as transition
+from quire.rules import orders
 from quire.rules.difference import carried
 from quire.rules.moves import Move
 from quire.workflows import approval
@@ -211,23 +212,27 @@ class ClientActs(ClientLooks):
         for _ in range(20):
             record = await self.get(record_id)
             if record.status is Status.RUNNING and not (undo and record.step == UNDO):
-                wish = dump({"by": person, "reason": reason or f"cancelled by {person or 'a person'}", "undo": undo})
+                wish = orders.wish(person, reason or f"cancelled by {person or 'a person'}", undo=undo)
                 change = Change(change_id or new_id(), record_id, record.version, None, cancel=wish)
                 [verdict] = await self._commit([change])
                 if isinstance(verdict, Applied):
                     return verdict.record
                 continue
+            halted = record.status is Status.CANCELLED and await self._cancelled_by_halt(record_id)
+
+            def decide(r: Record, halted: bool = halted) -> tuple[Move, tuple[Receipt, ...]]:
+                return transition.cancel(r, r.updated_at, person, reason, undo=undo, halted=halted), ()
+
             try:
-                return await self._change(
-                    record_id,
-                    lambda r: (transition.cancel(r, r.updated_at, person, reason, undo=undo), ()),
-                    change_id,
-                )
+                return await self._change(record_id, decide, change_id)
             except IllegalMove:
                 record = await self.get(record_id)
                 if record.status is not Status.RUNNING or (undo and record.step == UNDO):
                     raise
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
+
+    async def _cancelled_by_halt(self, record_id: str) -> bool:
+        return orders.cancelled_by_halt(await self.ledger.events(record_id=record_id, limit=100_000))
 
     async def prioritise(self, record_id: str, priority: int, *, by: str | None = None) -> Record:
         """Give a record another priority; it may be running."""

@@ -21,16 +21,16 @@ from quire.client.acts import ClientActs
 from quire.client.handle import Handle
 from quire.client.link import landed
 from quire.client.new_records import new_of
-from quire.clock import SYSTEM, Clock, Span, new_record_id, seconds
+from quire.clock import SYSTEM, Clock, Span, new_id, new_record_id, seconds
 from quire.errors import IllegalMove, InputError
 from quire.ledger.base import Ledger
 from quire.ledger.definition import new_from
 from quire.ledger.finding import open_ledger
-from quire.model.change import Order, Query, Standing, Verdict
+from quire.model.change import Change, Conflict, Order, Query, Standing, Verdict
 from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
 from quire.rules import moves as transition
-from quire.rules.lines import by_halt, end_of
+from quire.rules.orders import cancelled_by_halt, outdated, under_way
 from quire.run.dependencies import Dependencies
 from quire.worker.schedule import starting
 from quire.workflows.workflow import Workflow
@@ -221,21 +221,36 @@ class Client(ClientActs):
         return standing
 
     async def _revive(self, workflow: str, person: str) -> None:
+        """Bring back what a halt cancelled, and take the halt back for what it has not stopped yet."""
+        status = (Status.CANCELLED, Status.RUNNING, Status.NEEDS_APPROVAL)
         after = ""
-        while found := await self.ledger.find(
-            Query(workflow=workflow, status=(Status.CANCELLED,), after=after, limit=BATCH)
-        ):
+        while found := await self.ledger.find(Query(workflow=workflow, status=status, after=after, limit=BATCH)):
             after = found[-1].record_id
+            floors = (await self.ledger.standing()).controls
             for record in found:
-                log = await self.ledger.events(record_id=record.record_id, limit=100_000)
-                if not by_halt(end_of(record, log)):
+                if record.status is not Status.CANCELLED and not outdated(record, floors):
                     continue
                 if record.parent_id is not None and (await self.get(record.parent_id)).ended:
                     continue  # parents come first, by their ids: this one has gone on, or stays cancelled
-                with suppress(IllegalMove):  # its parent has gone on without it, or somebody was faster
-                    await self._change(
-                        record.record_id, lambda r: (transition.revive(r, r.updated_at, person, r.epoch), ())
-                    )
+                await self._brought_back(record, person)
+
+    async def _brought_back(self, record: Record, person: str) -> None:
+        """One record goes on. Its worker may be frozen or dead, and may settle it at this very moment."""
+        while under_way(record):
+            change = Change(new_id(), record.record_id, record.version, None, by=person, revive=True)
+            [verdict] = await self._commit([change])
+            if not isinstance(verdict, Conflict):
+                landed(verdict)
+                return
+            record = await self.get(record.record_id)
+        if record.status is not Status.CANCELLED:
+            return
+        log = await self.ledger.events(record_id=record.record_id, limit=100_000)
+        if cancelled_by_halt(log):
+            with suppress(IllegalMove):  # its parent has gone on without it, or somebody was faster
+                await self._change(
+                    record.record_id, lambda r: (transition.revive(r, r.updated_at, person, r.epoch), ())
+                )
 
     async def _order(self, word: str, workflow: str, reason: str, by: str | None) -> Standing:
         if workflow:

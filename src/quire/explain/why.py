@@ -21,7 +21,7 @@ from quire.model.event import Event
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
 from quire.model.wait import On, Wait, load_waits
-from quire.rules.lines import by_halt, end_of
+from quire.rules.orders import cancelled_by_halt, undoes
 from quire.workflows.approval import unanswerable
 
 #: A record that is due for so long, and whose step no live worker knows, is stranded.
@@ -41,8 +41,9 @@ class Around(NamedTuple):
     parent: Record | None = None
     #: Groups of people and their members, where they are known.
     groups: Mapping[str, Sequence[str]] | None = None
-    #: The last line of its log that tells of an end.
+    #: Of one that is CANCELLED: the last line of its log that tells of an end, and whether a halt cancelled it.
     ended: Event | None = None
+    by_halt: bool = False
 
 
 class Why(NamedTuple):
@@ -77,12 +78,13 @@ async def around(
     parent = None
     if record.parent_id is not None and any(wait.on is On.TURN for wait in waits):
         parent = next(iter(await ledger.load([record.parent_id])), None)
-    ended = None
+    ended, by_halt = None, False
     if record.status is Status.CANCELLED:
         if log is None:
             log = await ledger.events(record_id=record.record_id, limit=100_000)
-        ended = end_of(record, log)
-    return Around(standing.now, standing, workers, definition, fanins, running, parent, groups, ended)
+        ended = next((event for event in reversed(log) if event.kind in ("cancelled", "undone")), None)
+        by_halt = cancelled_by_halt(log)
+    return Around(standing.now, standing, workers, definition, fanins, running, parent, groups, ended, by_halt)
 
 
 async def _known_definition(ledger: Ledger, workflow: str) -> Mapping[str, Any] | None:
@@ -147,7 +149,7 @@ def _erred(record: Record, seen: Around) -> Why:
 def _cancelled(record: Record, seen: Around) -> Why:
     told = parse(seen.ended.body) if seen.ended is not None else {}
     reason = str(told.get("reason") or record.last_error or "")
-    if by_halt(seen.ended):
+    if seen.by_halt:
         control = _halt(record, seen.standing)
         by = f" by {control.by}" if control is not None and control.by else ""
         remedy = "quire resume --cancelled"
@@ -240,6 +242,9 @@ def _waits(record: Record, seen: Around) -> Why:
         return held
     if held is not None:
         sentence = sentence[:-1] + "; the ledger is paused as well."
+    if record.cancel is not None:
+        what = "its effects are undone" if undoes(record.cancel) else "it is cancelled"
+        sentence = f"{sentence[:-1]}; {what} as soon as that is known."
     _, kind, remedy = told[0]
     return Why(sentence, kind, record.due_at, remedy)
 

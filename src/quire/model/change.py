@@ -75,6 +75,8 @@ class Change(NamedTuple):
     by: str = ""
     #: It lands only if all changes of its commit do.
     whole: bool = False
+    #: Take a halt back for a record that is under way, or in doubt, since before it: its epoch becomes the ledger's.
+    revive: bool = False
 
 
 class Applied(NamedTuple):

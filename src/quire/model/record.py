@@ -77,7 +77,7 @@ class Record(NamedTuple):
     counted: bool
     #: Goes up by one with every committed change of the image. It is also the fence: who names an older one has lost.
     version: int
-    #: The halt epoch in which the record was created or resumed.
+    #: The halt epoch in which the record was created or resumed. While it runs or is in doubt, a resume may raise it.
     epoch: int
     #: JSON text: what the record waits for, by name (see ``wait``), and what came of it while its step goes on.
     waits: str | None
@@ -98,7 +98,8 @@ class Record(NamedTuple):
     updated_at: float
     # -- beside the image: the ledger keeps these up; an image cannot change them -------------------------------
     priority: int
-    #: JSON text: who asked to cancel a RUNNING record, when, and whether to undo. Its holder obeys.
+    #: JSON text: who asked to cancel the record while it ran or was in doubt, why, and whether to undo. It is kept
+    #: until it is obeyed (see ``quire.rules.orders``).
     cancel: str | None
     #: How many events the record's log has, and the hash of the last one: the chain's end.
     log_seq: int

@@ -12,11 +12,12 @@ from quire.model.event import Event, Line, chained
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import ENDED, IMAGE_LENGTH, PLACES, UNDO, Record, Status, beside, changed
 from quire.model.wait import On, Wait, dump_waits, load_waits
-from quire.rules import adoption
+from quire.rules import adoption, orders
 from quire.rules import moves as transition
 from quire.rules.claims import Claiming, limited
-from quire.rules.meeting import by_halt
-from quire.rules.sketch import HALTED, halted_text, sealed_text
+from quire.rules.orders import HALTED
+from quire.rules.outcome import Yielded
+from quire.rules.sketch import halted_text, sealed_text
 from quire.workflows.fanout import met
 
 #: What an effect's receipt may become: what was done stays done, or is undone; what is undone stays so (protocol 2).
@@ -83,7 +84,7 @@ class Changing(Claiming):
 
         Most moves are such, and ``_moved`` would decide the same about them, in nearly twice the time.
         """
-        change_id, _, replaced, image, holder, lines, *more, keep, _, _, _, frees, _, _ = change
+        change_id, _, replaced, image, holder, lines, *more, keep, _, _, _, frees, _, _, _ = change
         if image is None or any(more) or (keep is not None and limited(keep)):
             return None
         version, status, worker = _held(current)
@@ -141,6 +142,8 @@ class Changing(Claiming):
         if lines or row is not current:
             row = self._put(current, row, lines, change.change_id)
         if change.image is None:
+            if orders.may_be_obeyed(row) and not self.view.sealed:
+                return self._obey(row, change.change_id), landed
             for key in wakes:
                 row = self._wake(row, key, "its receipt", change.change_id)
         return row, landed
@@ -152,6 +155,8 @@ class Changing(Claiming):
             return Applied(current, self.now, again=True)
         if change.cancel is not None:
             return self._cancel_asked(change, current)
+        if change.revive:
+            return self._revived(change, current)
         if change.priority is not None:
             line = Line("prioritised", dump({"priority": change.priority} | ({"by": change.by} if change.by else {})))
             row = current._replace(priority=change.priority)
@@ -221,7 +226,7 @@ class Changing(Claiming):
 
     def _may_begin(self, row: Record, change: Change) -> Refused | None:
         """An effect begins when its intent commits: not after a halt, nor over a wish to cancel (protocol 15, 6)."""
-        if row.cancel is not None and row.step != UNDO:
+        if row.cancel is not None:
             return Refused("cancelled", f"{row.record_id!r} is to be cancelled; no effect begins")
         if self.halted(row.workflow) is not None or self.outdated(row):
             return Refused("halted", f"{row.workflow!r} is halted; no effect begins")
@@ -239,7 +244,22 @@ class Changing(Claiming):
         if current.step == UNDO and change.cancel and parse(change.cancel).get("undo"):
             return Applied(current, self.now)  # it is being undone already
         line = Line("cancel_asked", change.cancel or "{}")
-        row = current._replace(cancel=change.cancel)
+        row = current._replace(cancel=orders.joined(current.cancel, change.cancel or "{}"))
+        return Applied(self._put(current, row, [line], change.change_id), self.now)
+
+    def _revived(self, change: Change, current: Record) -> Verdict:
+        """A person takes a halt back for a record that is still under way: whoever holds it goes on, or takes it over.
+
+        The epoch of such a record lies beside its image: the version, and with it the holder's next move, stays.
+        """
+        if not orders.under_way(current):
+            return Conflict(current, self.now)
+        if (control := self.halted(current.workflow)) is not None:
+            return Refused("halted", halted_text(current.workflow, control))
+        if not self.outdated(current):
+            return Applied(current, self.now)
+        line = Line("revived", dump({"by": change.by, "epoch": self.epoch}))
+        row = current._replace(epoch=self.epoch)
         return Applied(self._put(current, row, [line], change.change_id), self.now)
 
     def _started(self, change: Change, current: Record | None) -> Verdict:
@@ -297,11 +317,12 @@ class Changing(Claiming):
             for child in change.children:
                 if self.record(child.record_id) is not None:
                     return Refused("exists", f"a child {child.record_id!r} cannot start: a record of that id exists")
-        if not held and not image.ended and (current.ended or (current.counted and image.step != UNDO)):
+        cancels = orders.cancels(change.lines)
+        if not held and not image.ended and (current.ended or (current.counted and not cancels)):
             refused = self._uncount(current)
             if refused is None:
                 image = image._replace(counted=False)
-            elif image.step != UNDO:  # what it did may be undone whatever its parent made of it
+            elif not cancels:  # what it did may be undone whatever its parent made of it
                 return refused
         elif not held and current.ended and current.status is not image.status:
             self._recount(current, image)
@@ -316,33 +337,72 @@ class Changing(Claiming):
                 image = self._already(image, lines)
         if change.keep is not None and image.status is Status.RUNNING:
             image = self._kept(change.keep, current, image)
-        ends = image.status in ENDED and not current.counted and self._counts(image, lines)
+        anew = not (current.ended and orders.edits(lines))
+        ends = image.status in ENDED and not current.counted and anew and self._counts(image, lines)
         if ends and image.parent_id is not None:
             image = image._replace(counted=True)
-        row = self._put(current, without_wish(image), lines, change.change_id)
+        if image.cancel is not None:
+            image = image._replace(cancel=orders.left_of_wish(current, image, lines))
+        row = self._put(current, image, lines, change.change_id)
         self.woke |= change.frees
         if ends and row.parent_id is not None and row.generation is not None:
             self._child_ended(row, change.change_id)
-        if row.fanouts and (row.ended or row.visit != current.visit) and not by_halt(lines):
+        if row.fanouts and (row.ended or row.visit != current.visit) and orders.ends(lines):
             self._abandon(row.record_id, None)
         return Applied(row, self.now)
 
+    def _obey(self, row: Record, change_id: str) -> Record:
+        """Nothing stands in the way of the wish beside this record any more."""
+        stop = self._stopped(row)
+        assert stop is not None
+        return self._finish(row, stop.image, list(stop.lines), change_id)
+
+    def _stopped(self, row: Record) -> transition.Move | None:
+        """What becomes of a record that somebody wishes to cancel when nobody holds it any more."""
+        if row.cancel is None or row.open_intents:
+            return None
+        return transition.obeyed(row, self.now, row.cancel)
+
+    def _finish(self, row: Record, image: Record, lines: list[Line], change_id: str) -> Record:
+        """A move that the ledger makes by itself and that may end the record."""
+        image = image._replace(cancel=orders.left_of_wish(row, image, lines))
+        if image.visit != row.visit and image.facts:
+            image = image._replace(facts=0)
+        ends = image.status in ENDED and not row.counted and row.parent_id is not None and self._counts(image, lines)
+        if ends:
+            image = image._replace(counted=True)
+        after = self._put(row, image, lines, change_id)
+        if ends and after.generation is not None:
+            self._child_ended(after, change_id)
+        if after.fanouts and (after.ended or after.visit != row.visit) and orders.ends(lines):
+            self._abandon(after.record_id, None)
+        return after
+
     def _bent(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
         """What the change must become where a halt, a wish to cancel or an open intent stands in its way."""
-        outcome = self._obeyed(current, image, lines)
+        held = current.status is Status.RUNNING
+        outcome = self._of_holder(current, image, lines) if held else self._of_person(current, image, lines)
         if isinstance(outcome, Refused) or not current.open_intents:
             return outcome
         image, _ = outcome
-        if image.status not in ENDED and image.visit == current.visit:
+        stays = image.status not in ENDED and image.visit == current.visit
+        if stays or (not held and image.ended and orders.edits(lines)):
             return outcome
-        if current.status is not Status.RUNNING and image.step != UNDO:
+        base = current._replace(
+            version=image.version, updated_at=self.now, last_error=image.last_error, epoch=image.epoch
+        )
+        if held:
+            lines.clear()
+        elif orders.cancels(lines):
+            # It is asked what happened first. The wish is kept beside it, and obeyed when that is known.
+            base = base._replace(cancel=orders.joined(current.cancel, orders.wish_of(lines)))
+            lines[:] = [Line("cancel_asked", base.cancel or "")]
+        else:
             return Refused(
                 "intent",
                 f"{current.open_intents} effects of {current.record_id!r} are in doubt; "
                 f"say first whether they happened (quire resolve {current.record_id} --happened | --not)",
             )
-        base = current._replace(version=image.version, updated_at=self.now, last_error=image.last_error)
-        lines.clear()
         return self._doubted(base, lines), False
 
     def _doubted(self, image: Record, lines: list[Line]) -> Record:
@@ -350,31 +410,55 @@ class Changing(Claiming):
         lines.append(Line("doubted", dump({"effects": [name for _, name in keys]})))
         return transition.doubt(image, keys)
 
-    def _obeyed(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
-        held = current.status is Status.RUNNING
-        if held and current.cancel is not None and _gives_way(image, current.cancel):
+    def _of_holder(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool]:
+        """A move of the worker that holds the record, as a wish to cancel and a halt leave it."""
+        if current.cancel is not None and orders.gives_way(current, image, current.cancel):
             stop = transition.obeyed(current, self.now, current.cancel)
             lines[:] = stop.lines
             return beside(stop.image, current), False
+        if image.epoch < current.epoch:
+            # The halt was taken back while it ran. A holder that stops for it gives the record back instead.
+            image = image._replace(epoch=current.epoch)
+            if orders.only_stops(image):
+                go = transition.settle(current, Yielded("resumed"), self.now)
+                lines[:] = go.lines
+                return go.image, False
         halt, _, floor = self.orders(image.workflow)
-        halts = halt is not None or (held and image.epoch < floor)
-        if held and halts and _only_stops(image):
+        halts = halt is not None or image.epoch < floor
+        if halts and orders.only_stops(image):
             # It keeps what it waits for, and what else it stopped with: it may be revived where it stood.
             lines[:] = [HALTED]
             return transition.halted(current)._replace(version=image.version, updated_at=self.now), False
-        if image.status in ENDED:
-            return image, True
-        if halts:
-            if held:
-                lines.append(HALTED)
-                return transition.halted(image), False
-            doubts = any(wait.on is On.DOUBT for wait in load_waits(current.waits))
-            if not doubts:
-                return Refused("halted", halted_text(image.workflow, halt))
-            return image if current.open_intents else transition.halted(image), True
-        if not held and image.epoch < self.epoch:
-            image = image._replace(epoch=self.epoch)
+        if halts and image.status not in ENDED:
+            lines.append(HALTED)
+            return transition.halted(image), False
         return image, True
+
+    def _of_person(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
+        """A move of a record that nobody holds, as a wish to cancel and a halt leave it."""
+        if image.cancel is not None and orders.taken_back(lines) and (current.ended or self.cancelled(current)):
+            image = image._replace(cancel=None)
+        if image.ended:
+            if orders.edits(lines) and not current.ended:
+                lines.insert(0, HALTED)  # what held by definition is written down
+            return image, True
+        halt, _, floor = self.orders(image.workflow)
+        epoch = max(image.epoch, current.epoch) if halt is not None else self.epoch
+        if orders.may_be_obeyed(image) and image.cancel is not None:
+            stop = transition.obeyed(current, self.now, image.cancel)
+            lines += stop.lines
+            return beside(stop.image, current)._replace(epoch=epoch), False
+        says = orders.says(lines)
+        halted = current.epoch < floor and not current.ended and says
+        if halt is not None or halted:
+            asks = any(wait.on is On.DOUBT for wait in load_waits(current.waits))
+            if not asks or not (says or (current.open_intents and orders.cancels(lines))):
+                return Refused("halted", halted_text(image.workflow, halt))
+            if current.open_intents:
+                return image, True
+            lines.append(HALTED)
+            return transition.halted(image), True
+        return image._replace(epoch=epoch), True
 
     def _answers(self, change: Change, image: Record, lines: list[Line]) -> Record:
         """Answers (calls, sleeps, signals, questions) that ride with a move."""
@@ -447,27 +531,6 @@ class Changing(Claiming):
         if slot.rate is not None:
             self._take_token(slot.rate)
         return image
-
-
-def without_wish(image: Record) -> Record:
-    """A wish to cancel is kept until it is obeyed: by an end, or by the undoing."""
-    return image._replace(cancel=None) if image.cancel is not None and (image.ended or image.step == UNDO) else image
-
-
-def _gives_way(image: Record, wish: str) -> bool:
-    """The holder's move becomes the stop that somebody wished for (protocol 6).
-
-    An end that came first stands, unless what was done is to be taken back: that can be done after any end. What is
-    being undone is undone to its end, or stopped by the wish.
-    """
-    if _only_stops(image):
-        return True
-    return image.step != UNDO and (image.status not in ENDED or bool(parse(wish).get("undo")))
-
-
-def _only_stops(image: Record) -> bool:
-    """The holder was told to stop, and does: it did not come to an end of its own, such as that of an undoing."""
-    return image.status is Status.CANCELLED and (image.step != UNDO or image.ending is not None)
 
 
 def _sooner(receipt: Receipt, known: Receipt) -> bool:

@@ -14,15 +14,14 @@ from collections.abc import Iterable, Sequence
 
 from quire.clock import made_after
 from quire.model.change import Beaten, Holding, Order
-from quire.model.codec import dump
 from quire.model.event import Line
-from quire.model.record import ENDED, UNDO, Record, Status
-from quire.model.side import EVERYWHERE, Control, Fanin, Worker
+from quire.model.record import UNDO, Record, Status
+from quire.model.side import Control, Fanin, Worker
 from quire.rules import moves as transition
-from quire.rules.changes import Changing, without_wish
+from quire.rules import orders
+from quire.rules.changes import Changing
 from quire.rules.claims import of_claim
-from quire.rules.meeting import by_halt
-from quire.rules.sketch import HALTED
+from quire.rules.orders import HALTED
 
 #: A lease that ran out is honoured this much longer by others than by its worker (protocol 8).
 GRACE = 0.1
@@ -67,12 +66,6 @@ class Draft(Changing):
         go = self._stopped(row) or transition.orphan(row, self.now)
         self._finish(row, go.image, list(go.lines), change_id)
 
-    def _stopped(self, row: Record) -> transition.Move | None:
-        """What becomes of a record that somebody wishes to cancel when its worker lets go of it."""
-        if row.cancel is None or row.open_intents:
-            return None
-        return transition.obeyed(row, self.now, row.cancel)
-
     def expired(self, worker: Worker) -> bool:
         return (
             not self.view.sealed
@@ -110,20 +103,6 @@ class Draft(Changing):
         self._finish(row, image, lines, f"lost-{row.run_id}")
         return 1
 
-    def _finish(self, row: Record, image: Record, lines: list[Line], change_id: str) -> None:
-        """A move that the ledger makes by itself and that may end the record."""
-        image = without_wish(image)
-        if image.visit != row.visit and image.facts:
-            image = image._replace(facts=0)
-        ends = image.status in ENDED and not row.counted and row.parent_id is not None and self._counts(image, lines)
-        if ends:
-            image = image._replace(counted=True)
-        after = self._put(row, image, lines, change_id)
-        if ends and after.generation is not None:
-            self._child_ended(after, change_id)
-        if after.fanouts and (after.ended or after.visit != row.visit) and not by_halt(lines):
-            self._abandon(after.record_id, None)
-
     # -- orders and sweeps -------------------------------------------------------------------------------------
 
     def order(self, order: Order) -> None:
@@ -146,10 +125,11 @@ class Draft(Changing):
 
     def sweep_halted(self, row: Record) -> bool:
         """Write down what holds by definition: what waits in a halted epoch is CANCELLED."""
-        if row.status not in (Status.PENDING, Status.WAITING, Status.NEEDS_APPROVAL) or not self.outdated(row):
+        if not self.cancelled(row) or self.view.sealed:
             return False
-        if (row.status is Status.NEEDS_APPROVAL and row.open_intents) or self.view.sealed:
-            return False
+        if orders.may_be_obeyed(row):
+            self._obey(row, f"obeyed-{row.record_id}-{row.version}")
+            return True
         image = transition.halted(row)._replace(version=row.version + 1, updated_at=self.now)
         self._finish(row, image, [HALTED], f"halt-{row.record_id}-{row.version}")
         return True
@@ -158,9 +138,10 @@ class Draft(Changing):
         """A record of a book that was copied or restored asks a person before it goes on (protocol 11)."""
         if row.ended or self.sweep_halted(row):
             return False
-        if (stop := self._stopped(row)) is not None:
-            self._finish(row, stop.image, list(stop.lines), f"adopt-{row.record_id}-{row.version}")
-            return False
+        if self._stopped(row) is not None:
+            row = self._obey(row, f"adopt-{row.record_id}-{row.version}")
+            if row.ended:
+                return False
         if row.status is Status.RUNNING:
             go = transition.orphan(row, self.now)
             row = self._put(row, go.image, go.lines, f"adopt-{row.run_id}")
@@ -174,13 +155,11 @@ class Draft(Changing):
         if row.ended or not fanin.abandoned or row.step == UNDO or self.view.sealed:
             return False
         reason = "its parent went on without it"
-        if row.status is Status.RUNNING:
+        if row.status is Status.RUNNING or row.open_intents:
             if row.cancel is None:
-                wish = dump({"by": "", "reason": reason, "undo": False})
+                wish = orders.wish("", reason, undo=False)
                 self._put(row, row._replace(cancel=wish), [Line("cancel_asked", wish)], f"abandon-{row.record_id}")
                 return True
-            return False
-        if row.open_intents:
             return False
         go = transition.stopped(row, self.now, reason, False)
         self._finish(row, go.image, list(go.lines), f"abandon-{row.record_id}-{row.version}")
@@ -197,11 +176,8 @@ def _expected(row: Record, holding: Holding) -> bool:
 
 def as_seen(record: Record, controls: Iterable[Control]) -> Record:
     """The record as people see it: what a halt cancelled by definition shows as CANCELLED before the sweep wrote it."""
-    if record.status not in (Status.PENDING, Status.WAITING, Status.NEEDS_APPROVAL):
+    if record.ended or orders.under_way(record):
         return record
-    if record.status is Status.NEEDS_APPROVAL and record.open_intents:
-        return record
-    for control in controls:
-        if control.scope in (EVERYWHERE, record.workflow) and record.epoch < control.floor:
-            return record._replace(status=Status.CANCELLED, due_at=None)
+    if orders.outdated(record, controls):
+        return record._replace(status=Status.CANCELLED, due_at=None)
     return record

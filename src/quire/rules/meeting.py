@@ -12,7 +12,8 @@ from quire.model.record import Record, Status
 from quire.model.side import Fanin, Signal
 from quire.model.wait import On, Wait, load_waits
 from quire.rules import moves as transition
-from quire.rules.sketch import HALTED, Sketch, halted_text, sealed_text
+from quire.rules.orders import by_halt
+from quire.rules.sketch import Sketch, halted_text, sealed_text
 from quire.workflows.fanout import met
 
 
@@ -181,11 +182,6 @@ class Meeting(Sketch):
                     row = self._put(row, go.image, go.lines, sent.signal_id)
                     break
         return Applied(row, self.now)
-
-
-def by_halt(lines: Sequence[Line]) -> bool:
-    """A halt cancels the record that these lines tell of."""
-    return bool(lines) and lines[-1] == HALTED
 
 
 def _same(signal: Signal, sent: Send) -> bool:

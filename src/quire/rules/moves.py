@@ -289,12 +289,15 @@ def _refuse(record: Record, verb: str, why: str) -> IllegalMove:
     return IllegalMove(f"cannot {verb} {record.record_id!r}: {why}")
 
 
-def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool) -> Move:
-    """Not for a RUNNING record: that one is asked to stop (``Change.cancel``)."""
+def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool, halted: bool = False) -> Move:
+    """Not for a RUNNING record: that one is asked to stop (``Change.cancel``).
+
+    ``halted``: a halt has cancelled the record. It may be cancelled for good: then no ``resume`` brings it back.
+    """
     if undo and record.step == UNDO:  # to begin again would leave out what is still to be undone
         over = "its undoing was stopped; a retry goes on with it" if record.ending else "it was undone already"
         raise _refuse(record, "undo", over if record.ended else "it is being undone already")
-    if record.status is Status.RUNNING or (record.ended and not undo):
+    if record.status is Status.RUNNING or (record.ended and not undo and not halted):
         raise _refuse(record, "cancel", f"it is {record.status}")
     move = stopped(record, now, reason or f"cancelled by {by or 'a person'}", undo)
     return move._replace(lines=tuple(Line(line.kind, dump(parse(line.body) | {"by": by})) for line in move.lines))
@@ -431,7 +434,10 @@ def revive(record: Record, now: float, by: str, epoch: int) -> Move:
     """
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "resume", f"it is {record.status}")
-    rests = any(wait.on in (On.REST, On.TURN) for wait in load_waits(record.waits))
+    waits = load_waits(record.waits)
+    rests = any(wait.on in (On.REST, On.TURN) for wait in waits)
+    if any(adoption.stood(wait) is not None for wait in waits):  # a person still says whether it goes on here at all
+        return _moved(record, now, "revived", {"by": by, "epoch": epoch}, _asking(waits) | {"epoch": epoch})
     status, due_at = (Status.WAITING, None) if rests else (Status.PENDING, now)
     fields = {"epoch": epoch, "status": status, "due_at": due_at, "question": None}
     return _moved(record, now, "revived", {"by": by, "epoch": epoch}, fields)

@@ -10,19 +10,16 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Protocol, Self
 
-from quire.model.codec import dump
 from quire.model.event import Event, Line, chained
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE, Bucket, Control, Fanin, Signal, Worker
+from quire.rules import orders
 
 #: Where a record keeps the length of its log; the hash of the last line follows.
 _LOG_AT = Record._fields.index("log_seq")
 
 _made = tuple.__new__
-
-#: The line of a record that a halt cancelled, whoever writes it down: by this ``resume --cancelled`` knows it.
-HALTED = Line("cancelled", dump({"reason": "halted"}))
 
 
 class View(Protocol):
@@ -159,6 +156,10 @@ class Sketch:
     def outdated(self, record: Record) -> bool:
         """The record is of an epoch that was halted: if it waits or pends, it is CANCELLED by definition."""
         return record.epoch < self.floor(record.workflow)
+
+    def cancelled(self, record: Record) -> bool:
+        """The record is CANCELLED by definition: of a halted epoch, and neither running nor in doubt."""
+        return not record.ended and self.outdated(record) and not orders.under_way(record)
 
     def floor(self, workflow: str) -> int:
         """The first epoch of this workflow that is not halted."""

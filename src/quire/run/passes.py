@@ -441,6 +441,7 @@ class Hold:
                 self.step.cap is not None or self.workflow.cap is not None,
                 "",
                 False,
+                False,
             ),
         )
 

@@ -115,11 +115,11 @@ QUESTION = Wait(
         ),
         (
             record(status=Status.CANCELLED),
-            {"ended": ended("cancelled", reason="halted"), "standing": standing(HALT)},
+            {"ended": ended("cancelled", reason="halted"), "by_halt": True, "standing": standing(HALT)},
             "cancelled",
             ["by a halt by ann@x.eu", "quire resume --cancelled"],
         ),
-        (record(status=Status.CANCELLED), {"ended": ended("woken")}, "cancelled", ["by a halt"]),
+        (record(status=Status.CANCELLED), {"by_halt": True}, "cancelled", ["by a halt"]),
         (
             record(status=Status.CANCELLED, step=UNDO, last_error="too late"),
             {"ended": ended("undone", reason="too late")},

@@ -14,7 +14,7 @@ from quire.ledger.columns import key_of
 from quire.model.change import Count, Query, Slot
 from quire.model.event import Event
 from quire.model.receipt import Receipt, Stage
-from quire.model.record import CLAIMABLE, Record, Status
+from quire.model.record import CLAIMABLE, UNDO, Record, Status
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 from quire.rules.draft import Draft
 
@@ -275,9 +275,10 @@ class Tables:
 
 
 def _may_be_swept(child: Record) -> bool:
-    if child.status is Status.RUNNING:
-        return child.cancel is None
-    return not child.ended and not child.open_intents
+    if child.ended or child.step == UNDO:
+        return False
+    waits = child.status is Status.RUNNING or child.open_intents > 0
+    return child.cancel is None if waits else True
 
 
 def _fits(row: Record, query: Query) -> bool:

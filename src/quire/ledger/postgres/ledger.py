@@ -42,7 +42,7 @@ from quire.model.change import (
     Verdict,
 )
 from quire.model.event import Event
-from quire.model.record import Status
+from quire.model.record import UNDO, Status
 from quire.model.side import Setting, Worker
 from quire.rules.draft import GRACE, Draft
 
@@ -80,9 +80,11 @@ _OUTDATED = """
         OFFSET 0
     ) AS outdated
 """
-_ABANDONED = """
+_ABANDONED = f"""
     FROM fanins JOIN records USING (parent_id, generation)
-    WHERE abandoned AND "left" > 0 AND (queue IS NOT NULL AND open_intents = 0 OR status = 'RUNNING' AND cancel IS NULL)
+    WHERE abandoned AND "left" > 0 AND step <> '{UNDO}' AND (
+        queue IS NOT NULL AND (open_intents = 0 OR cancel IS NULL) OR status = 'RUNNING' AND cancel IS NULL
+    )
 """
 #: One look: is there anything to take over or to sweep, and which workers are open?
 _NEEDS_RECOVERY = f"""

@@ -46,7 +46,7 @@ from quire.model.change import (
 )
 from quire.model.event import Event
 from quire.model.receipt import Receipt
-from quire.model.record import Record, Status
+from quire.model.record import UNDO, Record, Status
 from quire.model.side import Fanin, Setting, Signal, Worker
 from quire.rules.claims import claimed_by
 from quire.rules.draft import GRACE, Draft, as_seen
@@ -360,7 +360,7 @@ class SqliteLedger(Ledger):
             fanin = rows.fanin_of(row)
             sql = (
                 f"SELECT {RECORD} FROM records WHERE parent_id = ? AND generation = ? "
-                f"AND ({_OPEN} AND open_intents = 0 "
+                f"AND step <> '{UNDO}' AND ({_OPEN} AND (open_intents = 0 OR cancel IS NULL) "
                 "OR status = 'RUNNING' AND cancel IS NULL) LIMIT ?"
             )
             for found in view.db.execute(sql, (fanin.parent_id, fanin.generation, limit - swept)).fetchall():

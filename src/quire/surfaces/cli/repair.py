@@ -195,6 +195,9 @@ async def _cancelled(session: Session, client: Client, record_id: str, undo: boo
     back = telling.command("retry", record_id, options="--from STEP" if undo else "")
     if record.status is Status.RUNNING:
         sentence = f"{record_id} is asked to stop; it runs until its next await"
+    elif record.status is Status.NEEDS_APPROVAL:
+        said = telling.command("resolve", record_id, options="--happened | --not")
+        sentence = f"{record_id} is {'undone' if undo else 'cancelled'} as soon as somebody says what happened ({said})"
     elif undo and record.status not in ENDED:
         sentence = f"{record_id} is cancelled as soon as a worker has undone what it did"
     else:

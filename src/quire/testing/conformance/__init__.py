@@ -67,6 +67,7 @@ from quire.testing.conformance.doubts import Doubts
 from quire.testing.conformance.effects import Effects
 from quire.testing.conformance.fanins import Fanins
 from quire.testing.conformance.halts import Halts
+from quire.testing.conformance.kept import Kept
 from quire.testing.conformance.lines import Log
 from quire.testing.conformance.moves import Moves
 from quire.testing.conformance.outcomes import OUTCOMES
@@ -132,6 +133,7 @@ class LedgerConformance(
     Caps,
     Workers,
     Halts,
+    Kept,
     Pauses,
     Log,
     Questions,

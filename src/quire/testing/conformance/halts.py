@@ -213,9 +213,10 @@ class Halts(Suite):
         assert [(row.status, row.version) for row in rows] == [(Status.CANCELLED, row.version + 1) for row in seen]
         assert await log(ledger, "r0") == ["started", "cancelled"]
 
-    async def test_the_sweep_obeys_a_wish_to_cancel_that_outlived_its_worker(
+    async def test_a_wish_to_cancel_that_outlived_its_worker_outlives_the_halt_as_well(
         self, ledger: Ledger, clock: ToldClock
     ) -> None:
+        """What a halt cancels may be brought back: then it does not go on without what somebody wished for it."""
         await intend(ledger, await run(ledger))
         await ask_to_cancel(ledger, undo=True)
         await lose_worker(ledger, clock)
@@ -225,7 +226,7 @@ class Halts(Suite):
         await ledger.recover()
 
         row = await the(ledger)
-        assert (row.status, row.cancel) == (Status.CANCELLED, None)
+        assert (row.status, row.cancel is None) == (Status.CANCELLED, False)
 
     @pytest.mark.parametrize("how", ["waits", "runs"])
     async def test_children_that_a_halt_cancels_count_for_a_parent_that_is_not_halted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from quire.errors import LedgerError
 from quire.ledger.blobs import is_reference, spilled
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
@@ -72,15 +73,28 @@ def quoted(name: str) -> str:
 
 def record_of(row: Sequence[Any]) -> Record:
     values = list(row)
-    values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
+    try:
+        values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
+    except KeyError as error:
+        raise _damaged("record", values[0], "status", error) from None
     values[_COUNTED_AT] = bool(values[_COUNTED_AT])
     return tuple.__new__(Record, values)
 
 
+def _damaged(what: str, key: object, column: str, found: KeyError) -> LedgerError:
+    return LedgerError(
+        f"the ledger is damaged: its {what} {key!r} holds the {column} {found.args[0]!r}, which does not exist. See "
+        "quire doctor; restore a copy"
+    )
+
+
 def receipt_of(row: Sequence[Any]) -> Receipt:
     values = list(row)
-    values[_KIND_AT] = _KIND[values[_KIND_AT]]
-    values[_STAGE_AT] = _STAGE[values[_STAGE_AT]]
+    try:
+        values[_KIND_AT] = _KIND[values[_KIND_AT]]
+        values[_STAGE_AT] = _STAGE[values[_STAGE_AT]]
+    except KeyError as error:
+        raise _damaged("receipt", values[0], "kind or stage", error) from None
     return Receipt._make(values)
 
 

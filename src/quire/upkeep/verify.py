@@ -36,7 +36,7 @@ PAGE = 500
 class Difference:
     """One thing that is not as it should be."""
 
-    #: archive, chain, receipt, state, log, lock, table, config, missing, extra
+    #: archive, record, chain, receipt, state, log, lock, table, config, missing, extra
     kind: str
     #: The record or the file.
     where: str
@@ -80,6 +80,14 @@ class Verified:
             "differences": [{"kind": d.kind, "where": d.where, "what": d.what} for d in self.differences],
             "more": self.more,
         }
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Enough(Exception):
@@ -215,6 +223,10 @@ class _Verification:
 
     async def _record(self, record: Record, receipts: Sequence[Receipt], log: list[Event]) -> None:
         self.found.records += 1
+        for name in ("data", "entry", "result", "waits"):
+            text = getattr(record, name)
+            if text and not _is_json(text):
+                self.differs("record", record.record_id, f"its {name} is no JSON: {text[:60]!r}")
         lines = await self._chain(record, log)
         for kept in receipts:
             if receipt.has_file(kept):

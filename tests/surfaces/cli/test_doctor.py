@@ -26,7 +26,7 @@ def test_a_fresh_project_is_well(project: Project) -> None:
 
     assert found["ill"] == []
     assert any("opens, writes and reads back" in text for text in found["well"])
-    assert any("quick_check" in text for text in found["well"])
+    assert any("integrity_check" in text for text in found["well"])
     assert "0 ill" in project.quire("doctor").stdout
 
 
@@ -68,6 +68,30 @@ def test_a_database_of_somebody_else_stays_as_it_is(empty: Project, theirs: str)
     assert "not a Quire ledger" in empty.quire("doctor", "--ledger", "x.db", code=3).stdout
     assert (empty.path / "x.db").read_bytes() == before
     assert [path.name for path in empty.path.iterdir()] == ["x.db"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (b"draft and review", b"draft and refuse"),
+        (b'{"keyword"', b"{'keyword'"),
+        (b"PENDING", b"PENDIFF"),
+        (b"cancelled", b"cancelxxx"),
+        (b"teapot", b"\xff\xfe\xfd\xfc\xfb\xfa"),
+    ],
+)
+def test_a_file_whose_cells_are_overwritten(project: Project, was: bytes, now: bytes) -> None:
+    project.quire("start", "publish", "keyword=teapot", "--id", "t1")
+    project.quire("cancel", "t1", "--reason", "draft and review")
+    project.quire("start", "publish", "keyword=teapot", "--id", "t2")
+    file = project.path / "ledger.db"
+    whole = file.read_bytes()
+    assert was in whole
+    assert findings(project)["ill"] == []
+    file.write_bytes(whole.replace(was, now))
+
+    [*_, ill] = findings(project, code=3)["ill"]
+    assert "restore a copy" in ill
 
 
 def test_records_that_wait_without_a_worker(project: Project) -> None:

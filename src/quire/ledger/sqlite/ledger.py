@@ -632,8 +632,8 @@ def _told(path: Path) -> Iterator[None]:
         text = str(error)
         if "not a database" in text:
             raise LedgerError(f"{str(path)!r} is not a ledger, nor a SQLite database; choose another file") from error
-        if "malformed" in text:
-            raise LedgerError(f"the ledger {str(path)!r} is damaged ({text}); restore it from a copy") from error
+        if "malformed" in text or "decode" in text:
+            raise LedgerError(f"the ledger {str(path)!r} is damaged ({text}); restore a copy") from error
         if "full" in text:
             raise LedgerUnavailable(f"the disk under {str(path)!r} is full; make room, nothing was changed") from error
         if "unable to open" in text or "readonly" in text:

@@ -32,6 +32,7 @@ from quire.model.wait import On, load_waits
 from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.config import ledger_there
+from quire.upkeep.verify import verify
 from quire.worker.last_tick import last_tick
 from quire.workflows.approval import unanswerable
 
@@ -219,9 +220,12 @@ def _opened(session: Session) -> list[Finding]:
     found: list[Finding] = []
 
     async def work(client: Client) -> None:
-        await _written(client, found)
         if path is not None:
             found.extend(_sqlite(path))
+            await _read_through(client, found)
+            if any(finding.state == "ill" for finding in found):
+                return  # what else is read of a damaged file says nothing
+        await _written(client, found)
         settings_warnings = getattr(client.ledger, "settings_warnings", None)
         if settings_warnings is not None:
             found.extend(warning(str(text)) for text in await settings_warnings())
@@ -321,14 +325,14 @@ async def _written(client: Client, found: list[Finding]) -> None:
 def _sqlite(path: str) -> Iterator[Finding]:
     try:
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-            (answer,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            (answer,) = db.execute("PRAGMA integrity_check(1)").fetchone()
             (mode,) = db.execute("PRAGMA journal_mode").fetchone()
         db.close()
     except sqlite3.Error as error:
         yield ill(f"the file cannot be examined: {error}")
         return
     yield (
-        well("the file is sound (quick_check)")
+        well("the structure of the file is sound (integrity_check)")
         if answer == "ok"
         else ill(f"the file is damaged: {answer}; restore a copy")
     )
@@ -344,6 +348,28 @@ async def _people(session: Session, client: Client, found: list[Finding]) -> Non
     for reason, count in reasons.items():
         what = f"{count} records ask" if count > 1 else "1 record asks"
         found.append(ill(f"{what}, but {reason}; name it and its members under [groups] in quire.toml"))
+
+
+#: So many records are read through; more would take longer than a person waits for the doctor.
+_READ_THROUGH = 100_000
+
+
+async def _read_through(client: Client, found: list[Finding]) -> None:
+    """Every row can be read and every log follows from itself: SQLite keeps no checksums of what its cells hold."""
+    try:
+        if (records := sum(count.count for count in await client.counts())) > _READ_THROUGH:
+            found.append(warning(f"{records:,} records are too many to read through here; quire verify reads them all"))
+            return
+        read = await verify(client, limit=1)
+    except (QuireError, ValueError) as error:
+        found.append(ill(f"the ledger cannot be read through: {error}; restore a copy"))
+        return
+    if read.first is not None:
+        found.append(ill(f"the ledger is damaged: {read.first}; restore a copy (quire verify names all that differs)"))
+    else:
+        found.append(
+            well(f"{read.records:,} records, {read.lines:,} lines and {read.receipts:,} receipts are as written")
+        )
 
 
 async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:

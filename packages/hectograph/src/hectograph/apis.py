@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hectograph.core.error import CALENDAR, GMAIL
 from hectograph.core.service import Play, Service
+from hectograph.docs.api import DocsApi
 from hectograph.drive.api import DriveApi
 from hectograph.drive.v2 import DriveV2
 from hectograph.sheets.api import SheetsApi
@@ -17,10 +18,6 @@ class _NotPlayed(Service):
 
     def methods(self) -> dict[str, Play]:
         return {}
-
-
-class Docs(_NotPlayed):
-    version = "docs.v1"
 
 
 class Gmail(_NotPlayed):
@@ -60,7 +57,7 @@ SERVICES: tuple[type[Service], ...] = (
     SheetsApi,
     DriveApi,
     DriveV2,
-    Docs,
+    DocsApi,
     Gmail,
     Calendar,
     Chat,

@@ -288,7 +288,15 @@ class Drive:
             if file.file_id not in self.drives
             and (self.home(file) != APP_DATA if home is None else self.home(file) == home)
         )
-        found = [file for file in files if wanted.test(file, buried, self.account, self.root)]
+        read = self.editors if "fullText" in wanted.fields else {}
+        found = [
+            file
+            for file in files
+            if wanted.test(
+                *(file, buried, self.account, self.root),
+                text=read[file.mime_type].text(file) if file.mime_type in read else "",
+            )
+        ]
         if self.name_lag_seconds and wanted.fields & {"name", "title", "fullText"}:
             old = self.now() - timedelta(seconds=self.name_lag_seconds)
             found = [f for f in found if (f.named or f.created) <= old]

@@ -26,9 +26,13 @@ class Query:
     facts: Test
     fields: frozenset[str]
 
-    def test(self, file: Any, buried: Collection[str] = (), me: str = "", root: str = "") -> bool:
-        """Whether a file is found; ``buried`` are the ids in the trash, ``me`` the caller, ``root`` the top folder."""
+    def test(self, file: Any, buried: Collection[str] = (), me: str = "", root: str = "", text: str = "") -> bool:
+        """Whether a file is found.
+
+        ``buried`` are the ids in the trash, ``me`` the caller, ``root`` the top folder, ``text`` what the file holds.
+        """
         facts = file.facts()
+        facts["fullText"] += " " + text
         facts["trashed"] = facts["trashed"] or file.file_id in buried
         for name in ("owners", "writers", "readers"):
             facts[name] = [*facts[name], *(["me"] if me in facts[name] else [])]

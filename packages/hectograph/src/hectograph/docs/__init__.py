@@ -1,0 +1,1 @@
+"""Google Docs: documents as rows of UTF-16 units, with the requests that change them."""

@@ -1,0 +1,1 @@
+"""The requests of ``documents.batchUpdate``, by what they change."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from quire import Act, Run, effect, workflow
 from quire.errors import QuireError
 from quire.model.record import Status
 from quire.testing import ToldClock
@@ -45,6 +46,34 @@ async def test_an_approval_of_something_that_has_changed_is_refused_with_the_rea
         await panel.look()
         await panel.client.work()
         assert (await panel.client.get("a1")).status is Status.DONE
+
+
+@effect
+async def number(act: Act) -> str:
+    return 17  # type: ignore[return-value]  # as code does that nobody checks
+
+
+async def test_happened_in_a_cell_takes_the_value_that_the_step_goes_on_with(sheet: Sheet) -> None:
+    @workflow
+    async def invoice(run: Run[dict[str, Any]]) -> str:
+        return await run.once(number)
+
+    async with opened(sheet) as panel:
+        panel.client.registry.add(invoice)
+        await panel.client.start(invoice, {}, id="i1")
+        await panel.client.work()
+        await panel.look()
+        replies = []
+        for word in ("happened", "NOT", "HAPPENED INV 17"):
+            sheet.type("i1", "command", word)
+            await panel.look()
+            replies.append(sheet.row("i1")["reply"])
+        await panel.client.work()
+
+        assert "the step goes on with what 'number' returned; type HAPPENED and that value" in replies[0]
+        assert "happened; say what it returned" in replies[1]
+        assert replies[2].startswith("HAPPENED: done") and sheet.row("i1")["command"] == ""
+        assert (await panel.client.get("i1")).result == '"INV 17"'
 
 
 async def test_a_word_beside_what_was_edited_meanwhile_is_refused_until_it_is_asked_anew(sheet: Sheet) -> None:
@@ -127,7 +156,7 @@ async def test_retry_cancel_and_a_successors_name(sheet: Sheet) -> None:
 
 
 async def test_a_cell_does_not_answer_for_a_named_person(sheet: Sheet) -> None:
-    from quire import Run, Workflow
+    from quire import Workflow
     from quire.client.client import Client
     from quire.surfaces.panel import Panel
 

@@ -132,7 +132,7 @@ async def test_an_act_that_did_not_happen_after_all_is_done_when_a_person_says_s
         assert record.result == "done it" and target.done == ["it"]
 
 
-async def test_a_record_in_doubt_is_neither_cancelled_nor_rewound() -> None:
+async def test_a_record_in_doubt_is_not_rewound_and_is_cancelled_only_when_the_doubt_ends() -> None:
     target = Target()
     target.errors = [TimeoutError("no answer")]
     async with Trial(blindly, deps=target) as trial:
@@ -140,9 +140,11 @@ async def test_a_record_in_doubt_is_neither_cancelled_nor_rewound() -> None:
         await trial.advance("2m")
 
         with pytest.raises(IllegalMove, match="in doubt"):
-            await trial.client.cancel(record.record_id)
-        with pytest.raises(IllegalMove, match="in doubt"):
             await trial.client.retry(record.record_id, step="blindly")
+        await trial.client.cancel(record.record_id)
+        assert record.status == "NEEDS_APPROVAL"
+        await trial.client.resolve(record.record_id, happened=True, value="done by hand")
+        assert record.status == "CANCELLED"
 
 
 @effect(repeat=True)

@@ -13,7 +13,7 @@ from quire.client import arguments
 from quire.client.link import landed
 from quire.client.reading import ClientLooks
 from quire.clock import new_id
-from quire.errors import IllegalMove, NotFound, StaleVersion, did_you_mean
+from quire.errors import IllegalMove, InputError, NotFound, StaleVersion, did_you_mean
 from quire.ledger import engine
 from quire.ledger.definition import fit_of
 from quire.model.change import Applied, Change, Conflict, Send
@@ -108,14 +108,17 @@ class ClientActs(ClientLooks):
         """Say whether an effect in doubt happened, and what came of it."""
         person = self.who if by is None else by
         wait = _in_doubt(await self.get(record_id), effect)
-        found = await self.ledger.receipts(keys=[wait.key])
+        about = wait.about or {}
+        found = await self.ledger.receipts(keys=[about.get("of", wait.key)])
         if not found:
             raise NotFound(f"the intent behind {wait.name!r} of {record_id!r} is not there any more")
         if happened:
-            text = PLAIN.encode(value, f"the value of effect {wait.name!r}")
+            text = _returned(record_id, wait, value)
             receipt = self._keys.signed(found[0]._replace(stage=Stage.DONE, value=text))
-        else:
+        elif found[0].open:
             receipt = found[0]._replace(stage=Stage.VOID)
+        else:
+            raise IllegalMove(f"{wait.name!r} of {record_id!r} happened; say what it returned, with --happened --value")
         own = receipt.record_id == record_id
         if not own:  # an undoing asks about what a descendant did: the answer stands beside that one
             await self._commit([Change(new_id(), receipt.record_id, 0, None, receipts=(receipt,))])
@@ -281,6 +284,22 @@ class ClientActs(ClientLooks):
 def _check_data(record: Record, data: Mapping[str, Any], fit: Fit) -> None:
     """Refuse data that the workflow does not take. A field that stands in the record already may stay."""
     fit.taken(dict(data), f"the data of {record.record_id!r}", known=parse(record.data))
+
+
+def _returned(record_id: str, wait: Wait, value: object) -> str:
+    """What a person says that an effect returned, refused unless the effect returns such a value."""
+    text = PLAIN.encode(value, f"the value of effect {wait.name!r}")
+    schema = (wait.about or {}).get("value")
+    try:
+        Fit(schema, f"what effect {wait.name!r} returns").taken(value, "the value")
+    except InputError as error:
+        if value is not None:
+            raise
+        raise InputError(
+            f"the step goes on with what {wait.name!r} returned, so say what it was: "
+            f"quire resolve {record_id} --happened --value JSON"
+        ) from error
+    return text
 
 
 def _in_doubt(record: Record, effect: str) -> Wait:

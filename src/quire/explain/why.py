@@ -18,6 +18,7 @@ from quire.ledger.workers import alive, knowers
 from quire.model.change import Standing
 from quire.model.codec import parse
 from quire.model.event import Event
+from quire.model.fit import needs_value
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
 from quire.model.wait import On, Wait, load_waits
@@ -316,7 +317,9 @@ def _wait(record: Record, wait: Wait, seen: Around) -> tuple[str, str, str]:
             remedy = f"quire list --parent={shlex.quote(record_id)}"
             return f"waits for {some}{failed}{limit}; they are listed by {remedy}", "children", remedy
         case On.DOUBT:
-            remedy = command("resolve", record_id, options="--happened | --not")
+            happened = "--happened" + (" --value JSON" if needs_value(about.get("value")) else "")
+            other = " | --not" if "not" in about.get("choices", ["not"]) else ""
+            remedy = command("resolve", record_id, options=happened + other)
             text = str(about.get("text", f"Did {wait.name!r} happen?"))
             return f"is in doubt and asks a person: {text} Say so with {remedy}", "doubt", remedy
         case On.TURN:

@@ -16,6 +16,7 @@ from quire.ledger.workers import alive
 from quire.model.change import Standing
 from quire.model.codec import dump, parse
 from quire.model.event import Event
+from quire.model.fit import needs_value
 from quire.model.receipt import Receipt
 from quire.model.record import Record
 from quire.model.side import Signal, Worker
@@ -121,6 +122,8 @@ def wait_json(wait: Wait) -> dict[str, Any]:
             "votes": [{**vote, "at": moment_json(vote.get("at"))} for vote in about.get("votes", [])],
             "expires_at": moment_json(about.get("expires_at")),
         }
+    if wait.on is On.DOUBT:  # what the effect returns, as a JSON schema, and whether it must be given
+        told |= {"value": about.get("value"), "needs_value": needs_value(about.get("value"))}
     return told
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +138,21 @@ class Codec:
         self._check_text(value, text, what)
         return text
 
+    def nearest(self, value: Any, what: str) -> tuple[str, Any]:
+        """The same for what cannot be had again: also a value that only resembles the type, as a kind of text does.
+
+        The copy is what the type makes of it: a ``str`` of a subclass is a ``str``.
+        """
+        try:
+            return self.taken(value, what)
+        except ValueRefused:
+            if not self.plain:
+                # What another class inherits from the type is left aside; what is of another type is refused.
+                text = self.encode(self.adapter.validate_python(_plain(value)), what)
+            else:
+                text = PLAIN.encode(_plain(value), what)
+            return text, self.decode(text, what)
+
     def _problem(self, value: Any) -> str:
         """Why the value is none of the type; empty: it is one, or nobody can tell."""
         if self.plain:
@@ -187,6 +203,28 @@ class Codec:
             raise _refused(value, what, "it holds a NUL character, which no store keeps")
         if ("NaN" in text or "Infinity" in text) and _NOT_A_NUMBER.search(_STRING.sub("", text)):
             raise _refused(value, what, "NaN and Infinity are not JSON")
+
+
+def _plain(value: Any) -> Any:
+    """The value without what its class adds to a text, a number, a list or a dict."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset) and not hasattr(value, "_fields"):
+        kind = next(kind for kind in (list, tuple, set, frozenset) if isinstance(value, kind))
+        return kind(map(_plain, value))
+    if isinstance(value, Enum):
+        return value
+    return str(value) if isinstance(value, str) else bytes(value) if isinstance(value, bytes) else value
+
+
+def schema_of(codec: Codec) -> dict[str, Any] | None:
+    """The JSON schema of a type, ``{}`` where any value fits; None: the type has no schema."""
+    if codec.plain:
+        return {}
+    try:
+        return codec.schema
+    except Exception:  # noqa: BLE001 - pydantic and the type's own code may raise anything
+        return None
 
 
 def _same(value: Any, copy: Any) -> bool:

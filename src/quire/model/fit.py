@@ -11,6 +11,7 @@ Fields that the model does not have are refused, with the nearest name that it h
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,26 @@ class Fit:
         if schema.get("type") != "object" or _allows(schema):
             return frozenset()
         return frozenset(schema.get("properties", {})) | frozenset(schema.get("x-aliases", {}))
+
+
+def needs_value(schema: Schema | None) -> bool:
+    """Whether null does not fit: a value must be given."""
+    try:
+        Fit(schema, "").taken(None, "")
+    except InputError:
+        return True
+    return False
+
+
+def as_typed(text: str, schema: Schema | None) -> Any:
+    """What a person types as a value: the text itself where the schema takes a text, otherwise JSON if it is any."""
+    kinds = {one.get("type") for one in (schema or {}, *(schema or {}).get("anyOf", ()))}
+    if "string" in kinds:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _allows(schema: Schema) -> bool:

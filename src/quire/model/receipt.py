@@ -47,7 +47,7 @@ class Receipt(NamedTuple):
     args_hash: str = ""
     #: JSON text of the arguments, for probe and undo; empty where neither needs them.
     args: str = ""
-    #: JSON text of the value.
+    #: JSON text of the value. Empty of an effect that was done: it could not be kept.
     value: str = ""
     #: Of the attempt that intended it: only this attempt, or a person, may complete it.
     nonce: str = ""
@@ -67,6 +67,16 @@ class Receipt(NamedTuple):
     @property
     def open(self) -> bool:
         return self.stage is Stage.INTENDED
+
+    @property
+    def unfit(self) -> bool:
+        """It happened, but what it returned could not be kept. A person gives the value."""
+        return self.stage is Stage.DONE and self.kind is Kind.ONCE and self.value == ""
+
+    def gives_value(self, known: Receipt) -> bool:
+        """Whether this is the receipt ``known``, with the value that it lacked."""
+        done = self.stage is known.stage is Stage.DONE and self.kind is Kind.ONCE and self.nonce == known.nonce
+        return done and known.value in ("", "null") and self.value != known.value
 
 
 def key_of(*parts: str | int) -> str:

@@ -129,7 +129,7 @@ class Changing(Claiming):
                     lines.append(Line("effect.twice", dump(told | {"value": receipt.value, "by": receipt.worker})))
                     landed = True
                 continue
-            if (known.stage, receipt.stage) not in _STAGES:
+            if (known.stage, receipt.stage) not in _STAGES and not receipt.gives_value(known):
                 landed |= receipt.stage in (known.stage, Stage.DONE)  # delivered again
                 continue
             done = receipt._replace(seq=known.seq, at=known.at, done_at=self.now)

@@ -260,10 +260,18 @@ def doubt(image: Record, keys: Sequence[tuple[str, str]]) -> Record:
     return image._replace(status=Status.NEEDS_APPROVAL, result=None, **fields)
 
 
-def doubted(key: str, name: str, why: str = "") -> Wait:
-    """The question about an effect that may or may not have happened."""
+def doubted(key: str, name: str, why: str = "", value: Mapping[str, Any] | None = None) -> Wait:
+    """The question about an effect that may or may not have happened. ``value``: the JSON schema of what it returns."""
     text = f"Did {name!r} happen?" + (f" ({why})" if why else "")
-    return Wait(On.DOUBT, key=key, name=name, about={"text": text, "choices": ["happened", "not"]})
+    about: dict[str, Any] = {"text": text, "choices": ["happened", "not"]}
+    return Wait(On.DOUBT, key=key, name=name, about=about if value is None else about | {"value": value})
+
+
+def valueless(key: str, name: str, why: str, value: Mapping[str, Any] | None) -> Wait:
+    """The question what an effect returned, which surely happened."""
+    text = f"{name!r} happened, but what it returned is not known" + (f" ({why})" if why else "") + ". What was it?"
+    about: dict[str, Any] = {"text": text, "choices": ["happened"], "value": value, "of": key}
+    return Wait(On.DOUBT, key=f"{key}value", name=name, about=about)
 
 
 def turn(record: Record, now: float) -> Move:

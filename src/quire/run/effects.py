@@ -12,11 +12,11 @@ import asyncio
 from typing import Any
 
 from quire.clock import next_id, seconds
-from quire.errors import DefinitionError, EffectChanged, ReceiptForged
-from quire.model.codec import PLAIN
+from quire.errors import DefinitionError, EffectChanged, ReceiptForged, ValueRefused
+from quire.model.codec import PLAIN, schema_of
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.wait import On, Wait
-from quire.rules.moves import doubted
+from quire.rules.moves import doubted, valueless
 from quire.rules.outcome import Yielded
 from quire.run.calls import check_code, returns
 from quire.run.failure import failure_of
@@ -38,7 +38,6 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
     what = f"the arguments of effect {effect.name!r}"
     args_text = PLAIN.encode({"args": list(args), "kwargs": kwargs}, what)
     args_hash = fingerprint(args_text)
-    type_ = returns(effect.act)
     _check_deps(hold, effect)
     known = await _known(hold, effect, key)
     if known is not None:
@@ -56,18 +55,20 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
                     f"altered or forged, so it is not believed and nothing is done over it. See 'quire verify'; to do "
                     f"the step anew: quire retry {hold.record.record_id} --from {hold.step.name}"
                 )
-            return type_.decode(known.value, f"the receipt of {effect.name!r}")
+            return await _value(hold, effect, known)
         if known.stage is Stage.INTENDED and known.record_id != hold.record.record_id:
             await _of_another(hold, effect, key)
         if known.stage is Stage.INTENDED:
             found = await _in_doubt(hold, effect, known, args, kwargs)
             if found is not None:
-                return type_.decode(found, f"the receipt of {effect.name!r}")
+                return await _value(hold, effect, found)
     try:
         # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
         acting = asyncio.ensure_future(_tried(hold, effect, key, args, kwargs, args_text, args_hash))
         hold.forget_errors(acting)
         return await asyncio.shield(acting)
+    except _Unfit as error:
+        return await _value(hold, effect, hold.known[key], str(error))
     except IntentTaken:
         if effect.own_key:
             await _of_another(hold, effect, key)
@@ -189,18 +190,37 @@ async def _acted(
 
 
 async def _done(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Any:
-    type_ = returns(effect.act)
+    """Write the receipt. The act was done: nothing that it returned is a reason to lose that."""
+    what = f"what effect {effect.name!r} returned"
+    text, problem = "", ""
     try:
-        text, copy = type_.taken(value, f"what effect {effect.name!r} returned")
-        refused = None
-    except Exception as error:  # noqa: BLE001 - it happened; that must be kept whatever its value is like
-        text, copy, refused = "null", None, error
+        text, value = returns(effect.act).nearest(value, what)
+    except Exception as error:  # noqa: BLE001 - a type's own code may raise anything
+        problem = failure_of(error).error
+        hold.tell("effect.unfit", effect=effect.name, problem=problem)
     receipt = hold.host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
     hold.known[intent.key] = receipt
     await hold.deliver(receipt)
-    if refused is not None:
-        raise refused
-    return copy
+    if receipt.unfit:
+        raise _Unfit(problem)
+    return value
+
+
+class _Unfit(Exception):
+    """The act was done, and what it returned cannot be kept."""
+
+
+async def _value(hold: Hold, effect: Effect[Any, Any, Any], receipt: Receipt, why: str = "") -> Any:
+    """What the effect returned. A person is asked for it if it could not be kept, or if nobody said what it was."""
+    type_ = returns(effect.act)
+    if not receipt.unfit:
+        try:
+            return type_.decode(receipt.value, f"the receipt of {effect.name!r}")
+        except ValueRefused:
+            if receipt.value != "null":
+                raise
+    await hold.block(valueless(receipt.key, effect.name, why, schema_of(type_)))
+    raise AssertionError("unreachable: a block does not return")
 
 
 def _void(hold: Hold, intent: Receipt) -> Receipt:
@@ -209,9 +229,12 @@ def _void(hold: Hold, intent: Receipt) -> Receipt:
     return void
 
 
-async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any) -> str | None:
-    """An intent of an earlier try without a receipt: the value if it happened, None if acting again is right."""
+async def _in_doubt(
+    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
+) -> Receipt | None:
+    """An intent of an earlier try without a receipt: its receipt if it happened, None if acting again is right."""
     host = hold.host
+    schema = schema_of(returns(effect.act))
     if effect.repeat:
         # Acting again is harmless; acting at the same time as somebody who still may need not be.
         if _acts_here(hold, intent) or (host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent)):
@@ -224,7 +247,7 @@ async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, 
     if host.now() < settled:
         await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to settle", until=settled))
     if effect.probe is None:
-        await hold.block(doubted(intent.key, effect.name))
+        await hold.block(doubted(intent.key, effect.name, value=schema))
     with hold.flight():
         try:
             found = await contained(host.probe(effect, _act_of(hold, intent.key), args, kwargs))
@@ -236,17 +259,22 @@ async def _in_doubt(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, 
         else:
             unknown = None
     if unknown is not None:
-        await hold.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}"))
+        await hold.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}", schema))
     if not isinstance(found, NotDone):
-        text, _ = returns(effect.act).taken(found, f"what the probe of {effect.name!r} found")
+        try:
+            text, _ = returns(effect.act).nearest(found, f"what the probe of {effect.name!r} found")
+        except Exception as error:  # noqa: BLE001 - a type's own code may raise anything; it was found all the same
+            hold.tell("effect.unfit", effect=effect.name, problem=failure_of(error).error)
+            text = ""
         receipt = host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
         hold.known[intent.key] = receipt
         await hold.deliver(receipt)
-        return text
+        return receipt
     if effect.fenced or await _actor_ended(hold, intent):
         await hold.deliver(_void(hold, intent))
         return None
-    await hold.block(doubted(intent.key, effect.name, "it is not there, but its worker may still be acting"))
+    why = "it is not there, but its worker may still be acting"
+    await hold.block(doubted(intent.key, effect.name, why, schema))
     return None
 
 

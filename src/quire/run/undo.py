@@ -18,7 +18,7 @@ from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.record import Record
 from quire.model.wait import On, Wait
 from quire.rules import moves as transition
-from quire.rules.moves import doubted
+from quire.rules.moves import doubted, valueless
 from quire.rules.outcome import Stopped, Waits, Yielded
 from quire.run.calls import returns
 from quire.run.failure import failure_of
@@ -74,6 +74,8 @@ async def _undone(hold: Hold) -> list[Wait]:
             continue
         if earlier is not None and earlier.open:
             return [doubted(key, f"undo of {receipt.name}")]
+        if receipt.unfit:
+            return [valueless(receipt.key, receipt.name, "", None)]
         problem = await _undo(hold, receipt, key, workflows[receipt.record_id])
         if problem:
             return [doubted(key, f"undo of {receipt.name}", problem)]

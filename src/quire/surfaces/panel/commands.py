@@ -14,6 +14,7 @@ from typing import NamedTuple
 from quire.client.client import Client
 from quire.clock import Clock, iso
 from quire.errors import IllegalMove, InputError, LedgerUnavailable, NotFound, QuireError, StaleVersion, did_you_mean
+from quire.model.fit import as_typed, needs_value
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait
 from quire.surfaces.panel.table import CANCEL, HAPPENED, NOT, RETRY, Row, asked_of, code, words
@@ -92,10 +93,7 @@ async def _answer(
     if command.torn or shown != code(asked):
         raise StaleVersion("what is asked has changed since it was shown; look at it again, then answer")
     if asked.on is On.DOUBT:
-        if word not in (HAPPENED, NOT):
-            raise InputError(f"{command.word!r} is no answer here; type {HAPPENED} or {NOT}")
-        await client.resolve(record.record_id, happened=word == HAPPENED, by=BY, effect=asked.name, change_id=id_)
-        return f"{word}: done"
+        return await _resolved(client, command.word, record, asked, id_)
     about = asked.about or {}
     choices = [str(choice) for choice in about.get("choices", ())]
     choice = next((choice for choice in choices if choice.casefold() == word.casefold()), None)
@@ -111,6 +109,21 @@ async def _answer(
         record.record_id, choice, by=BY, seen=shown, question=asked.key, via="sheet", groups=groups, change_id=id_
     )
     return f"{choice.upper()}: done"
+
+
+async def _resolved(client: Client, typed: str, record: Record, asked: Wait, id_: str) -> str:
+    """A doubt: NOT, HAPPENED, or HAPPENED and what it returned."""
+    first, _, rest = typed.partition(" ")
+    word, text = first.upper(), rest.strip()
+    if word not in (HAPPENED, NOT) or (text and word == NOT):
+        raise InputError(f"{typed!r} is no answer here; type {HAPPENED} or {NOT}")
+    schema = (asked.about or {}).get("value")
+    if word == HAPPENED and not text and needs_value(schema):
+        raise InputError(f"the step goes on with what {asked.name!r} returned; type {HAPPENED} and that value")
+    value = as_typed(text, schema) if text else None
+    happened = word == HAPPENED
+    await client.resolve(record.record_id, happened=happened, value=value, by=BY, effect=asked.name, change_id=id_)
+    return f"{word}: done"
 
 
 async def _move(client: Client, command: Command, record: Record, id_: str) -> str:

@@ -30,13 +30,23 @@ export function questionCard({ record_id, asked, data, entry, send, done }) {
     if (landed && done) done(landed);
   }
   if (asked.on === "doubt") {
+    const field = h("input", { id: `value-${record_id}`, maxlength: 100000, "aria-label": "What it returned", placeholder: asked.needs_value ? "What it returned" : "What it returned (may be left empty)" });
+    const isText = [asked.value, ...(asked.value?.anyOf ?? [])].some((one) => one?.type === "string");
+    function returned() {
+      if (field.value === "") return null;
+      if (isText) return field.value;
+      try { return JSON.parse(field.value); } catch { return field.value; }
+    }
     const say = async (happened) => {
-      const landed = await act(() => post(at(record_id, "resolve"), { happened, effect: asked.name }), `${record_id}: ${happened ? "it happened" : "it did not happen"}`);
+      const value = happened ? returned() : null;
+      const landed = await act(() => post(at(record_id, "resolve"), { happened, value, effect: asked.name }), `${record_id}: ${happened ? "it happened" : "it did not happen"}`);
       if (landed && done) done(landed);
     };
     return h("div", { class: "question" }, h("p", { class: "asked" }, asked.question ?? `Did ${asked.name} happen?`),
       h("p", { class: "quiet" }, "A worker was lost in the middle of this effect. Look outside whether it happened, then say so."),
-      h("div", { class: "row" }, h("button", { class: "primary", onclick: () => say(true) }, "It happened"), h("button", { onclick: () => say(false) }, "It did not")));
+      field,
+      h("div", { class: "row" }, h("button", { class: "primary", onclick: () => say(true) }, "It happened"),
+        (asked.choices ?? ["not"]).includes("not") ? h("button", { onclick: () => say(false) }, "It did not") : null));
   }
   return h("div", { class: "question" },
     h("p", { class: "asked" }, asked.question),

@@ -168,3 +168,16 @@ def test_one_page_says_how_to_install() -> None:
 
     # The decision is of another time, and install.md says what not to type.
     assert printed == {"docs/install.md", "docs/decisions/016-tests-run-with-what-google-adk-allows.md"}
+
+
+def test_code_with_await_at_its_top_stands_on_pages_that_say_where_it_runs() -> None:
+    """Pasted into a file it is a SyntaxError."""
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    for page in pages:
+        text = page.read_text()
+        for code in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            try:
+                compile(code, page.name, "exec")
+            except SyntaxError:
+                compile(code, page.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                assert "goes into `python -m asyncio`" in text, page.name

@@ -18,6 +18,7 @@ from typing_extensions import TypeVar
 
 from quire.client import arguments
 from quire.client.acts import ClientActs
+from quire.client.finishing import Worked, why_idle
 from quire.client.handle import Handle
 from quire.client.link import landed
 from quire.client.new_records import new_of
@@ -160,7 +161,10 @@ class Client(ClientActs):
     # -- working -----------------------------------------------------------------------------------------------
 
     def worker(self, **options: Any) -> RunningWorker:
-        """A worker for this client's workflows; ``await worker.run()`` runs it."""
+        """A worker for this client's workflows: ``async with client.worker():`` runs it beside what is in the block.
+
+        ``await worker.run()`` runs it alone.
+        """
         from quire.worker.worker import Worker as RunningWorker
 
         arguments.count(options.get("concurrency", 1), "concurrency", 1)
@@ -185,8 +189,12 @@ class Client(ClientActs):
         forever: bool = False,
         concurrency: int = 100,
         lease: Span | None = None,
-    ) -> int:
-        """Work here: until nothing is due, until a record ends, for a time, or for ever. Answers how many settled."""
+    ) -> Worked:
+        """Work here: until nothing is due now, until a record ends, for a time, or for ever.
+
+        The answer is how many times a record was settled; its ``why`` says why the work ended. A back-off or a timer
+        that ends later is not waited for: ``handle.result()`` works until the record has ended.
+        """
         worker = self.worker(concurrency=concurrency, lease=lease)
         worker.grace = 0.0 if until is not None else worker.grace
         count = 0
@@ -199,9 +207,19 @@ class Client(ClientActs):
 
         worker.watchers.append(watch)
         if until is not None and (await self.get(until)).ended:
-            return 0
-        await worker.run(budget=budget, until_idle=not forever and until is None)
-        return count
+            return Worked(0, f"{until!r} has ended")
+        idle = not forever and until is None
+        begun = self.clock.boottime()
+        await worker.run(budget=budget, until_idle=idle)
+        if until is not None and (await self.get(until)).ended:
+            return Worked(count, f"{until!r} has ended")
+        over = budget is not None and self.clock.boottime() - begun >= seconds(budget) - 1.0
+        return Worked(count, await why_idle(self) if idle and not over else "its time is over, or it was stopped")
+
+    @property
+    def works(self) -> bool:
+        """Whether a worker of this client runs."""
+        return any(worker.running for worker in self._workers)
 
     # -- orders ------------------------------------------------------------------------------------------------
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
-from quire.client.reading import ClientLooks
+from quire.client.finishing import finished
 from quire.clock import Span
 from quire.errors import ResultMissing
 from quire.model.codec import PLAIN
 from quire.model.record import Record, Status
 from quire.workflows.workflow import Workflow
+
+if TYPE_CHECKING:
+    from quire.client.client import Client
 
 R = TypeVar("R", default=Any)
 
@@ -19,7 +22,7 @@ R = TypeVar("R", default=Any)
 class Handle(Generic[R]):
     """A record that was started, and its result to come."""
 
-    def __init__(self, client: ClientLooks, record: Record, workflow: Workflow[Any, R, Any] | None) -> None:
+    def __init__(self, client: Client, record: Record, workflow: Workflow[Any, R, Any] | None) -> None:
         self.record_id = record.record_id
         #: The record as it was when its start had landed.
         self.started = record
@@ -30,8 +33,13 @@ class Handle(Generic[R]):
         return await self._client.get(self.record_id)
 
     async def result(self, *, timeout: Span | None = None) -> R:
-        """Wait until the record ends and return its result; an end without one raises ``ResultMissing``."""
-        record = await self._client.until_ended(self.record_id, timeout=timeout)
+        """Wait until the record ends and return its result; an end without one raises ``ResultMissing``.
+
+        A client that was opened with the record's workflow works for it meanwhile, unless a worker of it runs already.
+        Without a ``timeout``, a record that only a person or a signal from outside can move raises ``ResultMissing``
+        at once, and says so.
+        """
+        record = await finished(self._client, self.record_id, timeout)
         if record.status is not Status.DONE:
             why = f": {record.last_error}" if record.last_error else ""
             raise ResultMissing(f"{self.record_id!r} has no result: it ended as {record.status}{why}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Concatenate, Generic, ParamSpec
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 from typing_extensions import TypeVar
 
@@ -16,6 +17,9 @@ from quire.errors import InputError
 from quire.ledger.base import Ledger
 from quire.model.record import Record
 from quire.workflows.workflow import Workflow
+
+if TYPE_CHECKING:
+    from quire.worker.worker import Worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +38,10 @@ def _plain(
     return wait
 
 
+async def _begun(client: Client, options: dict[str, Any]) -> Worker:
+    return await client.worker(**options).__aenter__()
+
+
 class PlainHandle(Generic[R]):
     """A record that was started, and its result to come."""
 
@@ -46,7 +54,7 @@ class PlainHandle(Generic[R]):
         return self._owner._do(self._handle.record())
 
     def result(self, *, timeout: Span | None = None) -> R:
-        """Wait until the record ends and return its result."""
+        """Wait until the record ends, and work for it meanwhile; see ``Handle.result``."""
         return self._owner._do(self._handle.result(timeout=timeout))
 
 
@@ -123,6 +131,15 @@ class PlainClient:
         """Start many records; see ``Client.start_many``."""
         handles = self._do(self.client.start_many(workflow, items, ids=ids, after=after, priority=priority))
         return [PlainHandle(self, handle) for handle in handles]
+
+    @contextmanager
+    def worker(self, **options: Any) -> Iterator[None]:
+        """Run a worker beside what is in the block: ``with q.worker():``."""
+        running = self._do(_begun(self.client, options))
+        try:
+            yield
+        finally:
+            self._do(running.__aexit__())
 
     work = _plain(Client.work)
     get = _plain(Client.get)

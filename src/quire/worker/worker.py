@@ -100,6 +100,8 @@ class Worker:
         self._epoch = 0
         #: The last claim left nothing that is due. What becomes due after it, the ledger tells.
         self._idle = False
+        #: The last claim gave this worker nothing.
+        self._found_nothing = False
         #: Claims that are under way, in order, and how many each may take.
         self._asked: deque[tuple[asyncio.Task[tuple[Claimed, str]], int]] = deque()
         #: How many starts are under way whose records may begin here at once.
@@ -114,6 +116,16 @@ class Worker:
 
     def deps_of(self, workflow: str) -> Any:
         return self.dependencies.of(self.registry.get(workflow))
+
+    @property
+    def running(self) -> bool:
+        """Whether ``run`` is under way."""
+        return self._running is not None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is due that this worker could take, and nothing that it has begun goes on."""
+        return self._found_nothing and not (self.holds or self._lanes.busy or self.committer.busy or self._asked)
 
     def now(self) -> float:
         return self.clock.boottime() + self._offset
@@ -260,6 +272,15 @@ class Worker:
             self._running = None
             self._ended.set()
 
+    async def __aenter__(self) -> Worker:
+        """Run beside what is in the block: ``async with client.worker():``."""
+        self._beside = asyncio.ensure_future(self.run())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.stop()
+        await self._beside
+
     async def _run(self, budget: Span | None, until_idle: bool) -> None:
         await self.dependencies.open(self.registry)
         if budget is not None:
@@ -405,6 +426,7 @@ class Worker:
                 if claimed.epoch > self._epoch:
                     await self._other_epoch(claimed.epoch)
                 self._left_priority = claimed.left_priority
+                self._found_nothing = not claimed.records
                 self._idle = len(claimed.records) < free and claimed.left_priority is None
                 streak = len(claimed.records) == free
                 reach = reach if streak else least

@@ -434,3 +434,23 @@ def test_whoever_stops_a_start_hears_how_many_were_started(project: Project, mon
 
     assert told.stderr.split("\n\n") == ["1000 records were started before it was stopped", "quire: stopped\n"]
     assert len(project.ask(lambda client: client.find(workflow="publish", limit=2000))) == 1000
+
+
+def test_a_start_before_the_first_worker_reads_the_flow_files(empty: Project) -> None:
+    empty.quire("init")
+    assert not (empty.path / ".quire").exists()
+
+    refused = empty.quire("start", "greeet", "name=Ann", code=4)
+    assert "there is no workflow 'greeet' in this ledger; did you mean 'greet'?" in refused.stderr
+    assert not (empty.path / ".quire").exists()
+
+    empty.quire("start", "greet", "name=Ann", "--id", "hello")
+    empty.quire("worker", "--until-idle")
+    assert "Send this?" in empty.quire("why", "hello").output
+
+
+def test_a_start_in_a_ledger_that_knows_the_workflow_imports_nothing(project: Project) -> None:
+    project.work()
+    project.write("flows.py", "raise RuntimeError('imported')")
+
+    project.quire("start", "publish", "keyword=quires", "--id", "k")

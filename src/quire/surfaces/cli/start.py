@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import click
 from quire.client.arguments import checked_id
 from quire.client.client import BATCH, Client
 from quire.clock import SYSTEM, new_record_id, seconds
-from quire.errors import Halted, InputError, Moved
+from quire.errors import Halted, InputError, Moved, NotFound, did_you_mean
 from quire.explain import words as telling
 from quire.ledger import engine
 from quire.ledger.definition import Mould
@@ -21,7 +21,10 @@ from quire.model.record import MOST_PRIORITY, Record
 from quire.surfaces.cli import incoming, values
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.completing import workflows
+from quire.surfaces.cli.flows import load_flows
 from quire.surfaces.cli.following import follow as follow_record
+from quire.surfaces.cli.run import flow_files
+from quire.surfaces.config import ledger_there
 
 #: How many bad lines are told one by one.
 _SHOWN = 20
@@ -73,7 +76,8 @@ def start(
     """Start a record of WORKFLOW, or many.
 
     Data is given as fields (keyword=quires; count:=3 for JSON), by --data, or for many records by --from. It is
-    checked against the workflow as it was registered by the last worker; nothing of your code is imported.
+    checked against the workflow as it was registered by the last worker. Only before the first worker has run, the
+    flow files of quire.toml are read for it.
 
     With --follow the exit code tells how it ended: 0 DONE, 5 ERROR, 6 CANCELLED, 7 it waits for a person.
     """
@@ -82,13 +86,32 @@ def start(
     if source is None:
         if form or id_field or all_or_none:
             raise click.UsageError("--format, --id-field and --all-or-none go with --from")
-        return session.with_client(
-            lambda client: _one(session, client, workflow, fields, data, record_id, after, priority, follow)
+        return _with_workflow(
+            session,
+            workflow,
+            lambda client: _one(session, client, workflow, fields, data, record_id, after, priority, follow),
         )
     if fields or data is not None or record_id is not None or follow:
         raise click.UsageError("--from takes its data from the file: leave out fields, --data, --id and --follow")
     many = _Many(session, workflow, source, form, id_field, all_or_none, after, priority)
-    return session.with_client(many.start)
+    return _with_workflow(session, workflow, many.start)
+
+
+def _with_workflow(session: Session, workflow: str, work: Callable[[Client], Coroutine[Any, Any, int]]) -> int:
+    """Do this with a client whose ledger knows the workflow, as far as a worker or the flow files here tell of it."""
+
+    async def inside() -> int:
+        if ledger_there(session.config.ledger):
+            async with session.client() as client:
+                if await client.ledger.setting(engine.DEFINITION + workflow) is not None:
+                    return await work(client)
+        known = load_flows(files) if (files := flow_files(session, ())) else []
+        if known and workflow not in (names := [flow.name for flow in known]):
+            raise NotFound(f"there is no workflow {workflow!r} in this ledger{did_you_mean(workflow, names)}")
+        async with session.client(make=bool(known), workflows=known) as client:
+            return await work(client)
+
+    return session.run(inside())
 
 
 async def _one(

@@ -19,7 +19,8 @@ from quire.model.change import Count, Query, Standing
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Worker
 from quire.model.wait import On, load_waits
-from quire.worker.last_tick import last_tick
+from quire.worker.last_tick import comes, last_tick
+from quire.worker.slices import step_times, too_long
 
 #: So many records are read of each kind; the counts are of all.
 LOOKED = 2000
@@ -35,7 +36,7 @@ _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.I
 class Finding(NamedTuple):
     """One cause, and the records that it holds."""
 
-    #: error, asks, budget, doubt, stranded, no worker, halted, paused, sealed, late
+    #: too long, error, asks, budget, doubt, stranded, no worker, halted, paused, sealed, late
     kind: str
     #: What tells this cause from others; the same as long as it lasts.
     cause: str
@@ -150,6 +151,9 @@ async def _unclaimed(
     moving = [count for count in counts if count.workflow not in stopped and count.status in _MOVING]
     live = [worker for worker in workers if alive(worker, now)]
     if not live:
+        tick = await last_tick(ledger)
+        if tick is not None and comes(tick, now):
+            return await _too_long(ledger, moving, now)
         return await _abandoned(ledger, moving, now)
     found = []
     for count in moving:
@@ -167,6 +171,26 @@ async def _unclaimed(
             cause = f"{count.workflow} {count.step}"
             place = (count.workflow, count.step)
             found.append(Finding("stranded", cause, text, since, count.count, ids, *place, "quire worker FILE", since))
+    return found
+
+
+async def _too_long(ledger: Ledger, moving: Sequence[Count], now: float) -> list[Finding]:
+    """Ticks come, but a step does not fit into their slices."""
+    found = []
+    times = too_long(await step_times(ledger, now))
+    for count in moving:
+        time = times.get((count.workflow, count.step))
+        if time is None or count.status is not Status.PENDING:
+            continue
+        records = await ledger.find(Query(count.workflow, count.step, (Status.PENDING,), limit=NAMED))
+        text = f"step {count.step!r} of {count.workflow!r} does not fit into a slice of {telling.span(time.slice)}: it "
+        text += f"{time.words()}, so no such slice begins it; {count.count} waiting"
+        remedy = f"quire tick --budget {time.fitting}s"
+        place = (count.workflow, count.step)
+        ids = [record.record_id for record in records]
+        since = min((record.due_at or now for record in records), default=now)
+        cause = " ".join(place)
+        found.append(Finding("too long", cause, f"{text} ({remedy})", since, count.count, ids, *place, remedy, time.at))
     return found
 
 
@@ -200,7 +224,7 @@ async def _late(ledger: Ledger, workers: Sequence[Worker], now: float) -> list[F
     if tick is None or any(alive(worker, now) for worker in workers):
         return []
     at, period = tick
-    if now - at <= 2 * period:
+    if comes(tick, now):
         return []
     text = f"the last tick was {telling.when(at, now)}, one is expected every {telling.span(period)} (quire tick)"
     return [Finding("late", repr(at), text, at, remedy="quire tick")]

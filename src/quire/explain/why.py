@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.errors import NotFound
-from quire.explain.words import command, short, when
+from quire.explain.words import command, short, span, when
 from quire.ledger import engine
 from quire.ledger.base import Ledger
 from quire.ledger.workers import alive, knowers
@@ -23,6 +23,8 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
 from quire.model.wait import On, Wait, load_waits
 from quire.rules.orders import cancelled_by_halt, undoes
+from quire.worker.last_tick import comes, last_tick
+from quire.worker.slices import StepTime, step_times, too_long
 from quire.workflows.approval import unanswerable
 
 #: A record that is due for so long, and whose step no live worker knows, is stranded.
@@ -45,6 +47,10 @@ class Around(NamedTuple):
     #: Of one that is CANCELLED: the last line of its log that tells of an end, and whether a halt cancelled it.
     ended: Event | None = None
     by_halt: bool = False
+    #: When the last tick of a periodic caller was, and how often one is expected.
+    tick: tuple[float, float] | None = None
+    #: What is known of its step, if it is too long for the slices that begin it.
+    too_long: StepTime | None = None
 
 
 class Why(NamedTuple):
@@ -52,7 +58,7 @@ class Why(NamedTuple):
 
     sentence: str
     #: One word for it: done, error, cancelled, runs, lost, halted, paused, sealed, backs off, scheduled, due, full,
-    #: stranded, no worker, sleeps, signal, children, turn, rests, rate, asks, doubt.
+    #: stranded, no worker, too long, sleeps, signal, children, turn, rests, rate, asks, doubt.
     kind: str
     until: float | None = None
     #: The command that changes it; empty where nobody needs to.
@@ -85,7 +91,11 @@ async def around(
             log = await ledger.events(record_id=record.record_id, limit=100_000)
         ended = next((event for event in reversed(log) if event.kind in ("cancelled", "undone")), None)
         by_halt = cancelled_by_halt(log)
-    return Around(standing.now, standing, workers, definition, fanins, running, parent, groups, ended, by_halt)
+    seen = Around(standing.now, standing, workers, definition, fanins, running, parent, groups, ended, by_halt)
+    if record.status is not Status.PENDING or any(alive(worker, standing.now) for worker in workers):
+        return seen
+    times = too_long(await step_times(ledger, standing.now))
+    return seen._replace(tick=await last_tick(ledger), too_long=times.get((record.workflow, record.step)))
 
 
 async def _known_definition(ledger: Ledger, workflow: str) -> Mapping[str, Any] | None:
@@ -264,6 +274,12 @@ def _due(record: Record, seen: Around) -> Why:
         return Why(f"{_id(record)} starts {what} at {moment}; nobody needs to do anything.", "scheduled", record.due_at)
     since = when(record.due_at, seen.now)
     live = [worker for worker in seen.workers if alive(worker, seen.now)]
+    if not live and seen.too_long is not None:
+        return _does_not_fit(record, seen.too_long)
+    if not live and seen.tick is not None and comes(seen.tick, seen.now):
+        expected = max(seen.now, seen.tick[0] + seen.tick[1])
+        text = f"{_id(record)} is due at {what} since {since}; the next tick takes it, expected at "
+        return Why(f"{text}{when(expected, seen.now)}; nobody needs to act.", "due", expected)
     if not live:
         text = (
             f"{_id(record)} is due at {what} since {since}, but no worker is alive; start one (quire up, quire worker)."
@@ -282,6 +298,13 @@ def _due(record: Record, seen: Around) -> Why:
     if full:
         return Why(f"{_id(record)} is due at {what} since {since} and waits for a free slot: {full}.", "full")
     return Why(f"{_id(record)} is due at {what} since {since} and waits for a free worker; nobody needs to act.", "due")
+
+
+def _does_not_fit(record: Record, time: StepTime) -> Why:
+    remedy = f"quire tick --budget {time.fitting}s"
+    text = f"{_id(record)} is due, but its step {record.step!r} does not fit into a slice of {span(time.slice)}: it "
+    text += f"{time.words()}, so no such slice begins it; give it a longer one ({remedy}), or let quire worker run it."
+    return Why(text, "too long", None, remedy)
 
 
 def _full(record: Record, seen: Around) -> str:

@@ -136,7 +136,9 @@ async def _act(
 ) -> Any:
     host = hold.host
     timeout = seconds(effect.timeout)
-    if not (timeout := host.time_for(timeout)):
+    if not (timeout := host.time_for(wanted := timeout, hold.since, harmless=effect.repeat)):
+        if host.from_start(hold.since):  # no slice of this length has more time for it
+            hold.needs(wanted)
         hold.halt(Yielded("its effect would not end within the worker's time"))
         raise asyncio.CancelledError
     until = await host.lease_until(timeout)

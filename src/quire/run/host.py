@@ -54,8 +54,15 @@ class Host(Protocol):
         """The same for one who does not wait: ``told`` is called with the verdict."""
         ...
 
-    def time_for(self, span: float) -> float:
-        """How long an act of at most this length may take within the worker's time; 0: it is not begun any more."""
+    def time_for(self, span: float, since: float, *, harmless: bool) -> float:
+        """How long an act of at most this length may take within the worker's time; 0: it is not begun any more.
+
+        ``since``: when the record came here, on ``clock.boottime``. ``harmless``: the act may be repeated.
+        """
+        ...
+
+    def from_start(self, since: float) -> bool:
+        """Whether a record that came here at this moment has had nearly all of the worker's time."""
         ...
 
     async def lease_until(self, span: float) -> float:
@@ -86,6 +93,6 @@ class Host(Protocol):
         """A step went on after it was cancelled: user code swallowed the cancellation."""
         ...
 
-    def may_keep(self, record: Record, steps: int, since: float) -> bool:
+    def may_keep(self, record: Record, step: str, steps: int, since: float) -> bool:
         """Whether the worker may stay on a record for its next step."""
         ...

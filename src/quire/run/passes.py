@@ -30,7 +30,7 @@ from quire.model.side import Fanin
 from quire.model.wait import Wait, load_waits
 from quire.rules import moves as transition
 from quire.rules.moves import Move
-from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits
+from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 from quire.run import forks
 from quire.run.failure import MOST_OF_A_LINE, MOST_OF_AN_ERROR, Failure, Link, cut, failure_of, own_line
 from quire.run.host import Host, Told
@@ -163,6 +163,9 @@ class Hold:
     #: Set by the worker before each pass: how many steps the record has been here for, and since when.
     steps = 0
     since = 0.0
+    #: In a slice: when the pass last came to something that is kept, and the longest stretch between two of these.
+    mark = 0.0
+    longest: float | None = None
     _task: asyncio.Task[Any] | None = None
     _ride: asyncio.TimerHandle | None = None
     _flights = 0
@@ -289,6 +292,7 @@ class Hold:
     def answer(self, receipt: Receipt) -> None:
         """Remember an answer: it rides with the next commit, and that comes soon."""
         self.known[receipt.key] = receipt
+        self.progressed()
         self._unsaved = self._unsaved or []
         self._unsaved.append(receipt)
         if len(self.known) == MANY_RECEIPTS:
@@ -299,6 +303,17 @@ class Hold:
                 self.step.name,
             )
         self._ride_soon()
+
+    def progressed(self) -> None:
+        """Measure how long it took to come to something that is kept, if the worker's time ends."""
+        if self.longest is not None:
+            now = self.host.clock.boottime()
+            self.longest, self.mark = max(self.longest, now - self.mark), now
+
+    def needs(self, span: float) -> None:
+        """The pass cannot go on in a slice of this length: it would have to last for this span more."""
+        if self.longest is not None:
+            self.longest = max(self.longest, self.host.clock.boottime() - self.mark + span)
 
     def _ride_soon(self) -> None:
         if self._ride is None:
@@ -371,6 +386,7 @@ class Hold:
 
     async def deliver(self, *receipts: Receipt) -> None:
         """Completed effects: they land whatever happened to the record meanwhile."""
+        self.progressed()
         change = Change(next_id(), self.record.record_id, self.record.version, None, self.host.worker_id)
         verdict = await self.host.submit(change._replace(receipts=receipts))
         if isinstance(verdict, Conflict):
@@ -388,7 +404,9 @@ class Hold:
     def settle(self, outcome: Outcome, told: Told) -> None:
         """The same at the end of the pass, which does not wait for it: ``told`` hears the verdict."""
         before = self.record
-        keep = isinstance(outcome, Next) and self.stop is None and self.host.may_keep(before, self.steps, self.since)
+        keep = False
+        if isinstance(outcome, Next) and self.stop is None:
+            keep = self.host.may_keep(before, outcome.step, self.steps, self.since)
         self._before, self._told = before, told
         self.run = _GONE  # and with it the data, which are in the change
         self.host.put(self._change(outcome, keep=keep), self._settled)
@@ -585,6 +603,7 @@ class Hold:
         """
         self._task = task
         outcome = await self._outcome()
+        self.progressed()
         if self._suspending is not None:
             await asyncio.wait({self._suspending})
             if self.lost:
@@ -634,6 +653,8 @@ class Hold:
         finally:
             self._task = None
             forks.end_if_copied(copies)
+        if isinstance(self.stop, Yielded) and failure is None and not self.step.is_async:
+            self.stop = None  # a thread cannot be stopped: the step has ended after all, and what it came to counts
         if self.stop is not None or self._suspending is not None:
             self.host.swallowed(self.record)
         if self._flights:

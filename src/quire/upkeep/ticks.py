@@ -14,12 +14,14 @@ from quire.client.client import Client
 from quire.clock import iso, new_id
 from quire.errors import InputError
 from quire.ledger.base import Ledger
-from quire.model.change import Claim
+from quire.model.change import Claim, Query
 from quire.model.codec import dump, parse
 from quire.model.receipt import Keyring
+from quire.model.record import Status
 from quire.model.side import EVERYWHERE, Setting
 from quire.run.waits import signature
 from quire.worker.last_tick import ticked
+from quire.worker.slices import step_times, too_long
 from quire.workflows.workflow import Registry
 
 RELAY = "relay/"
@@ -168,6 +170,7 @@ async def slice_of(
         "settled": settled,
         "left": left.due,
         "next_due_at": iso(left.next_due_at) or None,
+        "too_long": await _too_long(ledger, client.registry),
     }
     # A slice that did nothing and has time left finds nothing more by being repeated at once: the caller comes again.
     if left.due and url is not None and (settled or spent):
@@ -177,6 +180,18 @@ async def slice_of(
         return told
     await release(ledger, slot)
     return told
+
+
+async def _too_long(ledger: Ledger, registry: Registry) -> list[dict[str, Any]]:
+    """The steps that do not fit into a slice, and at which records are due."""
+    now = await ledger.now()
+    found = []
+    for (workflow, step), time in too_long(await step_times(ledger, now)).items():
+        waiting = await ledger.find(Query(workflow, step, (Status.PENDING,), limit=1))
+        if waiting and registry.get(workflow) is not None:
+            told = {"workflow": workflow, "step": step, "seconds": round(time.seconds, 2), "ended": time.ended}
+            found.append(told | {"cut": time.cuts, "budget": f"{time.fitting}s", "words": time.words()})
+    return found
 
 
 async def _called(url: str, baton: Baton) -> bool:

@@ -36,6 +36,7 @@ from quire.run.run import Run
 from quire.worker import schedule
 from quire.worker.committer import Committer
 from quire.worker.lanes import Lanes, Stay
+from quire.worker.slices import FAREWELL_SECONDS, StepTimes
 from quire.workflows.effect import Act, Effect, longest_timeout
 from quire.workflows.workflow import Registry, Step, Workflow
 
@@ -48,8 +49,6 @@ KEEP_SECONDS = 30.0
 #: many as the one before, up to a quarter of the worker's places. So the first begin soon, and afterwards the store
 #: takes the next ones while these run and those before them are settled.
 LEAST_CLAIM = 50
-#: At the end of its budget a worker needs this long to give back what it holds.
-FAREWELL_SECONDS = 0.5
 
 
 class Worker:
@@ -83,6 +82,8 @@ class Worker:
         self.threads = ThreadPoolExecutor(min(32, max(4, concurrency)), forks.STEP_THREAD)
         self.budget_end: float | None = None
         self._budget = 0.0
+        #: With a budget: what is known of how long steps take.
+        self._times: StepTimes | None = None
         self.holds: dict[str, Hold] = {}
         self.acting: set[tuple[str, str]] = set()
         #: Every record that the ledger gave this worker, from the claim's answer on, by its version then.
@@ -130,16 +131,24 @@ class Worker:
     def now(self) -> float:
         return self.clock.boottime() + self._offset
 
-    def time_for(self, span: float) -> float:
+    def time_for(self, span: float, since: float, *, harmless: bool) -> float:
         if self.budget_end is None:
             return span
         left = self.budget_end - self.now()
         # With most of its time ahead a worker acts with what it has: otherwise a short budget would never act at all.
         if left >= span or left > self._budget / 2:
             return min(left, span)
+        # A record that was here from the start has no more time in any slice. An act that may be repeated is begun.
+        if self.from_start(since) and (left > self._budget / 4 or (harmless and left > 0)):
+            return min(left, span)
         self._stopping = True
         self._nudge.set()
         return 0.0
+
+    def from_start(self, since: float) -> bool:
+        if self.budget_end is None:
+            return False
+        return since - (self.budget_end - self._offset - self._budget) <= self._budget / 5
 
     async def lease_until(self, span: float) -> float:
         if self.clock.boottime() + span > self._lease_end:
@@ -166,12 +175,39 @@ class Worker:
     def swallowed(self, record: Record) -> None:
         log.warning("a step of %r went on after it was cancelled: its code swallows the cancellation", record.record_id)
 
-    def may_keep(self, record: Record, steps: int, since: float) -> bool:
+    def may_keep(self, record: Record, step: str, steps: int, since: float) -> bool:
         if self._stopping or self.committer.full or steps >= KEEP_STEPS or self.clock.boottime() - since > KEEP_SECONDS:
             return False
-        if self.budget_end is not None and self.now() >= self.budget_end:
+        if self.budget_end is not None and not self._fits(record.workflow, step):
             return False
         return self._left_priority is None or record.priority >= self._left_priority
+
+    # -- the budget --------------------------------------------------------------------------------------------
+
+    def _fits(self, workflow: str, step: str) -> bool:
+        """Whether a step may be begun with the time that is left."""
+        left = (self.budget_end or 0.0) - self.now()
+        return left > 0 and (self._times is None or self._times.fits(workflow, step, left))
+
+    def _fitting(self, slots: list[Slot]) -> list[Slot]:
+        """Return the slots of the steps that may be begun with the time that is left."""
+        if self.budget_end is None or self._times is None:
+            return slots
+        return self._times.fitting(slots, self.budget_end - self.now())
+
+    def _measured(self, hold: Hold) -> None:
+        """Keep how long a pass took, and say so at once if no slice of this length is enough for its step."""
+        if self._times is None or hold.longest is None:
+            return
+        place = (hold.record.workflow, hold.step.name)
+        cut = isinstance(hold.stop, Yielded)
+        found = self._times.took(place, hold.longest, self.now(), ended=not cut)
+        if found is not None:
+            log.warning(
+                "step %r of %r %s: a slice of %.3g s is too short for it, and it is not begun in one again for an "
+                "hour; give it more (quire tick --budget %ds), or let quire worker run it",
+                *(place[1], place[0], found.words(), found.slice, found.fitting),
+            )
 
     # -- the lease ---------------------------------------------------------------------------------------------
 
@@ -286,10 +322,14 @@ class Worker:
         if budget is not None:
             self._budget = max(0.0, seconds(budget) - FAREWELL_SECONDS)
             self.budget_end = self.now() + self._budget
+            self._times = StepTimes(seconds(budget))
         keepers: list[asyncio.Future[None]] = []
         try:
             await self._patiently(self._beat)
             await self._patiently(self.look_after)
+            if self._times is not None:
+                times = self._times
+                await self._patiently(lambda: times.load(self.ledger, self.now()))
             keepers += map(asyncio.ensure_future, (self._beating(), self._minding(), self._housekeeping()))
             self._until_idle = until_idle
             with process.tidying_rarely():
@@ -307,10 +347,12 @@ class Worker:
             await asyncio.gather(*keepers, return_exceptions=True)
             await self.committer.close()
             try:
+                if self._times is not None and self._moved is None:
+                    await self._times.save(self.ledger)
                 await self.ledger.farewell(self.worker_id)
             except LedgerUnavailable as error:
                 log.warning("farewell of %s failed: %s", self.worker_id, error)
-            self.budget_end = None
+            self.budget_end = self._times = None
             self._stopping = False
             self._new_incarnation()
         if self._moved is not None:
@@ -394,7 +436,7 @@ class Worker:
                     self._begin_all(*claimed)
 
     async def _dispatched(self) -> None:
-        slots = self.registry.slots()
+        every = self.registry.slots()
         side_by_side = self.ledger.traits.side_by_side
         least = LEAST_CLAIM if side_by_side else self.concurrency
         reach, turn = least, 0
@@ -402,6 +444,12 @@ class Worker:
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
                 return
+            slots = self._fitting(every)
+            if not slots and not self._asked:
+                if not self._given:
+                    return
+                await self._rest(None, full=True)  # what runs may end; nothing else can be begun any more
+                continue
             # While more is due than claims take, the store finds the next one when it has answered the last.
             most = 2 if side_by_side and streak else 1
             while len(self._asked) < most and (free := self._room(reach)) > 0:
@@ -589,6 +637,8 @@ class Worker:
             self._let_go(stay)
             return
         hold.steps, hold.since = stay.steps, stay.since
+        if self._times is not None:
+            hold.mark, hold.longest = self.clock.boottime(), 0.0
         self.holds[record.record_id] = hold
         await (hold.perform(stay.task, stay.told) if step is not None else undo.perform(hold, stay.told))
 
@@ -618,6 +668,7 @@ class Worker:
         """The pass is over."""
         hold, stay.hold = stay.hold, None
         if hold is not None:
+            self._measured(hold)
             if self.holds.get(stay.record.record_id) is hold:
                 del self.holds[stay.record.record_id]
             hold.over()

@@ -163,3 +163,62 @@ def test_a_forged_baton_is_refused(slow: Project) -> None:
         slow.quire("tick", *words, code=2)
 
     assert slow.contents() == before
+
+
+#: A step that waits for a file that is never there: it takes longer than any slice.
+ENDLESS = """
+import asyncio
+
+from quire import Run, workflow
+
+@workflow
+async def endless(run: Run) -> None:
+    await asyncio.Event().wait()
+
+@workflow
+async def quick(run: Run) -> int:
+    return 1
+"""
+
+
+def test_a_step_that_no_slice_can_end_is_named_at_once_counted_and_not_begun_again(empty: Project) -> None:
+    empty.write("flows.py", ENDLESS)
+    empty.write("quire.toml", 'flows = ["flows.py"]\nledger = "ledger.db"\n')
+    empty.work()
+    empty.quire("start", "endless", "--id", "long")
+
+    for _ in range(20):  # on a busy machine a slice may begin the step late, and so not know yet that it is too long
+        first = empty.quire("tick", "--budget", "1s")
+        if "too short for it" in first.stderr:
+            break
+    version = empty.record("long").version
+    empty.quire("start", "quick", "--id", "short")
+    second = empty.quire("tick", "--budget", "1s")
+    [told] = empty.json("tick", "--budget", "1s")
+    [why] = empty.json("why", "long")
+    doctor = empty.quire("doctor", code=None).stdout
+    stuck = empty.quire("list", "--stuck").stdout
+
+    for said in (first.stderr, first.stdout, second.stdout, why["why"], doctor):
+        assert "did not end (a slice ended under it" in said and "--budget 2s" in said
+    assert empty.record("long").version == version, "no slice of this length begins it again"
+    assert empty.record("short").status == "DONE", "and others are not held up by it"
+    assert [(step["step"], step["budget"]) for step in told["too_long"]] == [("endless", "2s")]
+    assert told["too_long"][0]["cut"] >= 1
+    assert why["kind"] == "too long"
+    assert "no worker is alive" not in doctor + stuck + why["why"]
+
+
+def test_a_plain_step_that_outlasts_its_slice_has_ended_when_it_returns(empty: Project) -> None:
+    empty.write(
+        "flows.py",
+        "import threading\n\nfrom quire import SyncRun, workflow\n\n"
+        "@workflow\ndef plain(run: SyncRun) -> int:\n    threading.Event().wait(0.8)\n    return 7\n",
+    )
+    empty.write("quire.toml", 'flows = ["flows.py"]\nledger = "ledger.db"\n')
+    empty.work()
+    empty.quire("start", "plain", "--id", "p")
+
+    empty.quire("tick", "--budget", "1s")
+
+    assert empty.record("p").result == "7"

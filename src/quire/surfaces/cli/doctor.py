@@ -33,7 +33,8 @@ from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
 from quire.surfaces.config import ledger_there
 from quire.upkeep.verify import verify
-from quire.worker.last_tick import last_tick
+from quire.worker.last_tick import comes, last_tick
+from quire.worker.slices import step_times, too_long
 from quire.workflows.approval import unanswerable
 
 #: SQLite versions in which two connections that write and checkpoint at one instant may, very rarely, corrupt a file.
@@ -382,7 +383,10 @@ async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
             warning(f"{len(processes)} worker processes share this file on SQLite {sqlite3.sqlite_version}; see above")
         )
     waiting = sum(count.count for count in counts if count.status in (Status.PENDING, Status.RUNNING, Status.WAITING))
-    if live or not waiting:
+    tick = await last_tick(client.ledger)
+    if not live and tick is not None and comes(tick, standing.now):
+        found.append(well("no worker lives now, but a periodic caller ticks"))
+    elif live or not waiting:
         found.append(well(f"{len(live)} workers are alive"))
     else:
         found.append(warning(f"no worker is alive and {waiting} records wait; start one (quire worker)"))
@@ -409,9 +413,13 @@ async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
             )
         elif live and longest > 60:
             found.append(warning(f"{count.workflow}/{count.step} lags: due for {telling.span(longest)}; add workers"))
-    tick = await last_tick(client.ledger)
     if tick is not None:
         at, period = tick
         ago = standing.now - at
         text = f"the last tick was {telling.span(ago)} ago, one is expected every {telling.span(period)}"
         found.append(ill(f"{text}: the periodic caller is silent") if ago > 2 * period and not live else well(text))
+    for (workflow, step), time in too_long(await step_times(client.ledger, standing.now)).items():
+        if any(count.status is Status.PENDING and (count.workflow, count.step) == (workflow, step) for count in counts):
+            text = f"step {step!r} of {workflow!r} does not fit into a slice of {telling.span(time.slice)}: it "
+            text += f"{time.words()}; give it quire tick --budget {time.fitting}s, or let quire worker run it"
+            found.append(ill(text))

@@ -19,6 +19,8 @@ from quire.surfaces.cli.completing import records, steps
 from quire.surfaces.cli.output import on_one_line
 from quire.surfaces.cli.people import for_me
 from quire.surfaces.cli.spelling import check_names, statuses
+from quire.worker.last_tick import comes, last_tick
+from quire.worker.slices import step_times, too_long
 
 _COLUMNS = ("record_id", "status", "next_step", "workflow", "updated_at", "about")
 
@@ -69,15 +71,23 @@ async def _stuck(client: Client, workflow: str, limit: int) -> AsyncIterator[tup
         if record.worker not in held:
             yield record, "its worker is lost"
     known = {(known[0], known[1]) for worker in live for known in parse(worker.knows)}
+    tick = await last_tick(client.ledger)
+    ticks = not live and tick is not None and comes(tick, standing.now)
+    times = too_long(await step_times(client.ledger, standing.now)) if ticks else {}
+    reason = "no live worker knows its step" if live else "no worker is alive"
     for count in await client.counts():
         at = (count.workflow, count.step)
+        if ticks and at not in times:
+            continue
+        if ticks:
+            reason = f"its step fits into no slice: it {times[at].words()}"
         if count.status is not Status.PENDING or at in known or (workflow and count.workflow != workflow):
             continue
         for record in await client.find(
             workflow=count.workflow, step=count.step, status=(Status.PENDING,), limit=limit
         ):
             if record.due_at is not None and record.due_at <= standing.now:
-                yield record, "no live worker knows its step" if live else "no worker is alive"
+                yield record, reason
 
 
 @verb(

@@ -86,4 +86,9 @@ def _sentence(told: dict[str, Any]) -> str:
         )
     elif told["next_due_at"]:
         text += f"; the next is due at {told['next_due_at']}"
+    for step in told["too_long"]:
+        text += (
+            f"; step {step['step']!r} of {step['workflow']!r} {step['words']}: it does not fit into this slice and is "
+        )
+        text += f"not begun; give it --budget {step['budget']}, or let quire worker run it"
     return text

@@ -411,14 +411,10 @@ def test_a_suggestion_is_seen_accepted_or_taken_back(doc: Doc) -> None:
     taken = doc.batch({"acceptSuggestion": {"suggestionId": key}})
     assert taken["suggestionResponses"] == [{"acceptedSuggestionIds": [key]}]
     assert doc.text() == "Delete happily.\n"
-    doc.batch(delete(1, 8), insert("Please ", 1), writeMode="SUGGEST")
-    for suggestion in doc.get()["body"]["content"][1]["paragraph"]["elements"]:
-        ids = [
-            *suggestion["textRun"].get("suggestedInsertionIds", ()),
-            *suggestion["textRun"].get("suggestedDeletionIds", ()),
-        ]
-        if ids:
-            doc.batch({"rejectSuggestion": {"suggestionId": ids[0]}})
+    again = doc.batch(delete(1, 8), insert("Please ", 1), writeMode="SUGGEST")
+    made = [one["createdSuggestionIds"] for one in again["suggestionResponses"]]
+    assert made == [["suggest.000000000001"], ["suggest.000000000002"]]
+    doc.batch(*({"rejectSuggestion": {"suggestionId": one}} for [one] in made))
     assert doc.text() == "Delete happily.\n"
 
 

@@ -10,6 +10,7 @@ from hectograph.docs.api import DocsApi
 from hectograph.drive.api import DriveApi
 from hectograph.drive.v2 import DriveV2
 from hectograph.sheets.api import SheetsApi
+from hectograph.slides.api import SlidesApi
 from hectograph.world import World
 
 
@@ -39,10 +40,6 @@ class Forms(_NotPlayed):
     version = "forms.v1"
 
 
-class Slides(_NotPlayed):
-    version = "slides.v1"
-
-
 class Tasks(_NotPlayed):
     version = "tasks.v1"
     envelope = CALENDAR
@@ -62,7 +59,7 @@ SERVICES: tuple[type[Service], ...] = (
     Calendar,
     Chat,
     Forms,
-    Slides,
+    SlidesApi,
     Tasks,
     Pubsub,
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hectograph.core.batch import Handler
 from hectograph.core.clock import stamp
 from hectograph.core.error import ApiError, not_found
 from hectograph.core.quota import Limit
 from hectograph.core.service import MethodCall, Play, Service
-from hectograph.docs.batch import Batch, Handler
+from hectograph.docs.batch import Batch
 from hectograph.docs.document import Document, merged, minted_revision
 from hectograph.docs.editor import DocsEditor
 from hectograph.docs.library import DocsLibrary, Shelf
@@ -20,7 +21,7 @@ from hectograph.drive.file import APPS, DOCUMENT, FOLDER, SHORTCUT, File, user
 if TYPE_CHECKING:
     from hectograph.world import World
 
-_HANDLERS: Mapping[str, Handler] = {**text.HANDLERS, **tables.HANDLERS, **parts.HANDLERS}
+_HANDLERS: Mapping[str, Handler[Batch]] = {**text.HANDLERS, **tables.HANDLERS, **parts.HANDLERS}
 
 
 class DocsApi(Service):
@@ -93,11 +94,9 @@ class DocsApi(Service):
         file, shelf = self._found(call.parts["documentId"])
         control = given.get("writeControl", {})
         base = self._base(shelf, control)
-        requests = given.get("requests", [])
-        if not requests:
-            raise self.refuse(400, "Must specify at least one request.")
         batch = Batch(base.fork(), control.get("writeMode") == "SUGGEST", account=call.caller.email)
-        replies = batch.run(requests, _HANDLERS)
+        batch.document.suggested = shelf.current.suggested
+        replies = batch.run(given.get("requests", []), _HANDLERS)
         changed = batch.document.changed(base)
         if changed or batch.comments:
             self._publish(file, shelf, base, batch, call.caller.email)

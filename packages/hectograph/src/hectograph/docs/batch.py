@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hectograph.core import fieldmask, schema
-from hectograph.core.discovery import api
+from hectograph.core.batch import Handler, field_mask, replies
 from hectograph.core.error import EDITORS, ApiError, Invalid
 from hectograph.core.fieldmask import Mask
-from hectograph.docs.document import Document, Tab, minted
+from hectograph.docs.document import Document, Tab
 from hectograph.docs.segment import Segment
-
-#: A request's behaviour: it changes the batch's document and returns the reply, where there is one.
-Handler = Callable[["Batch", dict[str, Any]], dict[str, Any] | None]
 
 
 @dataclass
@@ -56,23 +52,14 @@ class Batch:
         return tab, segment, start, end
 
     def mask(self, given: Mapping[str, Any], message: str) -> Mask:
-        text = str(given.get("fields", ""))
-        if not text.strip():
-            raise Invalid("At least one field must be listed in 'fields'. (Use '*' to indicate all fields.)")
-        try:
-            mask = fieldmask.parse(text)
-        except fieldmask.BadMask as error:
-            raise Invalid(f"Invalid field mask: {text}") from error
-        for path in fieldmask.paths(mask):
-            if path[0] != "*" and not api("docs.v1").schema.has_path(message, path):
-                raise Invalid(f"Invalid field: {'.'.join(schema.snake(part) for part in path)}")
-        return mask
+        return field_mask("docs.v1", given, message)
 
     def suggestion(self, summary: str) -> frozenset[str]:
         """Return the suggestion to which the request's edits belong: none where they are made at once."""
         if not self.suggest:
             return frozenset()
-        key = minted("suggest.")
+        key = f"suggest.{self.document.suggested:012}"
+        self.document.suggested += 1
         self.document.suggestions[key] = summary
         self.made.append(key)
         return frozenset({key})
@@ -82,25 +69,13 @@ class Batch:
         if self.suggest:
             raise Invalid(f"The emulator plays {kind} only as an edit, not as a suggestion.")
 
-    def run(self, requests: list[dict[str, Any]], handlers: Mapping[str, Handler]) -> list[dict[str, Any]]:
+    def run(self, requests: list[dict[str, Any]], handlers: Mapping[str, Handler[Batch]]) -> list[dict[str, Any]]:
         """Apply the requests in order and return the replies; ``responses`` holds what each did to suggestions."""
-        replies: list[dict[str, Any]] = []
-        for index, request in enumerate(requests):
-            if not request:
-                raise EDITORS.refusal(400, f"Invalid requests[{index}]: No request set.")
-            ((kind, body),) = request.items()
-            handler = handlers.get(kind)
-            if handler is None:
-                text = f"Invalid requests[{index}].{kind}: This request is not supported by the emulator."
-                raise EDITORS.refusal(400, text)
-            self.made, self.accepted, self.rejected, self.deleted = [], [], [], []
-            try:
-                reply = handler(self, body)
-            except Invalid as error:
-                raise EDITORS.refusal(400, f"Invalid requests[{index}].{kind}: {error}") from error
+        out: list[dict[str, Any]] = []
+        for reply in replies(self, requests, handlers):
             for tab in self.document.tabs.values():
                 tab.sweep()
-            replies.append({} if reply is None else {kind: reply})
+            out.append(reply)
             listed = {
                 "createdSuggestionIds": self.made,
                 "acceptedSuggestionIds": self.accepted,
@@ -108,7 +83,8 @@ class Batch:
                 "deletedSuggestionIds": self.deleted,
             }
             self.responses.append({name: ids for name, ids in listed.items() if ids})
-        return replies
+            self.made, self.accepted, self.rejected, self.deleted = [], [], [], []
+        return out
 
 
 def internal() -> ApiError:

@@ -83,6 +83,8 @@ class Document:
     version: int = 1
     #: Suggestions by id, each with its summary.
     suggestions: dict[str, str] = field(default_factory=dict)
+    #: How many suggestions were ever made: their ids are numbers, the same in every run of a test.
+    suggested: int = 0
 
     def __post_init__(self) -> None:
         self.revision_id = self.revision_id or minted_revision()
@@ -147,6 +149,7 @@ def merged(base: Document, ours: Document, theirs: Document) -> Document:
     for key in base.tabs.keys() - ours.tabs.keys():
         out.tabs.pop(key, None)
     out.suggestions |= ours.suggestions
+    out.suggested = ours.suggested
     return out
 
 

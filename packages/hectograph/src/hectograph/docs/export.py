@@ -9,11 +9,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 from hectograph.core.pdf import Line, pdf
+from hectograph.core.utf16 import code_units
 from hectograph.docs import styles
 from hectograph.docs.document import Document, Tab, minted
 from hectograph.docs.render import ACCEPTED, seen
 from hectograph.docs.segment import Block, Segment, blocks, line_end
-from hectograph.docs.unit import CELL, END, ROW, TABLE, TEXT, Unit, code_units, joined, with_more, with_style
+from hectograph.docs.unit import CELL, END, ROW, TABLE, TEXT, Unit, joined, with_more, with_style
 
 TEXT_TYPE, HTML, PDF = "text/plain", "text/html", "application/pdf"
 MARKDOWN = frozenset({"text/markdown", "text/x-markdown"})

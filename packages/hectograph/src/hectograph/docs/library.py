@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from hectograph.core.utf16 import code_units
 from hectograph.docs.document import Document, Tab
 from hectograph.docs.segment import Segment
-from hectograph.docs.unit import TEXT, Unit, code_units, joined
+from hectograph.docs.unit import TEXT, Unit, joined
 
 #: Old versions kept of a document.
 KEPT_VERSIONS = 64
@@ -68,6 +69,7 @@ def _document(document: Document) -> dict[str, Any]:
         "revision": document.revision_id,
         "version": document.version,
         "suggestions": document.suggestions,
+        "suggested": document.suggested,
         "tabs": [_tab(tab) for tab in document.tabs.values()],
     }
 
@@ -109,7 +111,7 @@ def _read_units(held: Iterable[Mapping[str, Any]]) -> list[Unit]:
 
 def _read_document(held: Mapping[str, Any]) -> Document:
     tabs = {given["id"]: _read_tab(given) for given in held["tabs"]}
-    return Document(held["id"], held["revision"], tabs, held["version"], held["suggestions"])
+    return Document(held["id"], held["revision"], tabs, held["version"], held["suggestions"], held["suggested"])
 
 
 def _read_tab(held: Mapping[str, Any]) -> Tab:

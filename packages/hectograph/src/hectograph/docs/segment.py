@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hectograph.core.error import Invalid
-from hectograph.docs.unit import CELL, END, NONE, ROW, SECTION, TABLE, TEXT, Unit, code_units, splits_letter
+from hectograph.core.utf16 import code_units
+from hectograph.docs.unit import CELL, END, NONE, ROW, SECTION, TABLE, TEXT, Unit, splits_letter
 
 #: What Docs strips from an inserted text without a word.
 _STRIPPED = frozenset(map(chr, [*range(0x09), *range(0x0C, 0x20), *range(0xE000, 0xF900)]))

@@ -15,6 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hectograph.core import utf16
+from hectograph.core.utf16 import text_of
+
 _NUMBERS = itertools.count(1)
 
 NOTHING: Mapping[str, Any] = {}
@@ -84,33 +87,14 @@ def suggested(unit: Unit, added: frozenset[str], removed: frozenset[str]) -> Uni
     return replace(unit, added=added, removed=removed, uid=unit.uid)
 
 
-def code_units(text: str) -> list[str]:
-    """Return the UTF-16 code units of a text, each as one character."""
-    out: list[str] = []
-    for letter in text:
-        code = ord(letter)
-        if code < 0x10000:
-            out.append(letter)
-        else:
-            code -= 0x10000
-            out += [chr(0xD800 + (code >> 10)), chr(0xDC00 + (code & 0x3FF))]
-    return out
-
-
-def size(text: str) -> int:
-    """Return how many UTF-16 code units a text has."""
-    return len(text) + sum(ord(letter) > 0xFFFF for letter in text)
-
-
 def joined(units: Iterable[Unit]) -> str:
     """Return the text of units; those that are no text add nothing."""
-    raw = "".join(unit.text for unit in units)
-    return raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text_of(unit.text for unit in units)
 
 
 def splits_letter(units: Sequence[Unit], at: int) -> bool:
     """Whether a place lies inside a letter that takes two units."""
-    return 0 < at < len(units) and "\ud800" <= units[at - 1].text < "\udc00" <= units[at].text < "\ue000"
+    return 0 < at < len(units) and utf16.splits_letter(units[at - 1].text, units[at].text)
 
 
 def fresh(units: Iterable[Unit]) -> list[Unit]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from hectograph.core import fieldmask, schema
-from hectograph.core.discovery import api
+from hectograph.core.batch import field_mask
 from hectograph.core.error import Invalid, invalid
 from hectograph.core.fieldmask import Mask
 from hectograph.core.switch import Switches
@@ -91,18 +90,7 @@ class Batch:
         return Reader(self.book, self.now)
 
     def mask(self, request: Mapping[str, Any], message: str) -> Mask:
-        """The mandatory ``fields`` of a request that replaces part of an object."""
-        text = request.get("fields", "")
-        if not text.strip():
-            raise Invalid("At least one field must be listed in 'fields'. (Use '*' to indicate all fields.)")
-        try:
-            mask = fieldmask.parse(text)
-        except fieldmask.BadMask as error:
-            raise Invalid(f"Invalid field mask: {text}") from error
-        for path in fieldmask.paths(mask):
-            if path[0] != "*" and not api("sheets.v4").schema.has_path(message, path):
-                raise Invalid(f"Invalid field: {'.'.join(schema.snake(part) for part in path)}")
-        return mask
+        return field_mask("sheets.v4", request, message)
 
     def run(self, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not requests:

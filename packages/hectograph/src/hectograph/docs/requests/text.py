@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from hectograph.core import fieldmask
+from hectograph.core.batch import text_pattern
 from hectograph.core.error import Invalid
+from hectograph.core.utf16 import size
 from hectograph.docs.batch import Batch, internal
 from hectograph.docs.document import minted
 from hectograph.docs.segment import Segment
-from hectograph.docs.unit import NONE, TEXT, Unit, joined, named, size, suggested, with_more, with_style
+from hectograph.docs.unit import NONE, TEXT, Unit, joined, named, suggested, with_more, with_style
 
 
 def insert_text(batch: Batch, request: dict[str, Any]) -> None:
@@ -44,15 +46,7 @@ def delete_content_range(batch: Batch, request: dict[str, Any]) -> None:
 
 
 def replace_all_text(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
-    criteria = request.get("containsText") or {}
-    text = str(criteria.get("text", ""))
-    if not text:
-        raise Invalid("The text to search for must not be empty.")
-    flags = 0 if criteria.get("matchCase") else re.IGNORECASE
-    try:
-        pattern = re.compile(text if criteria.get("searchByRegex") else re.escape(text), flags)
-    except re.error as error:
-        raise Invalid(f"Invalid regular expression: {text}") from error
+    pattern = text_pattern(request.get("containsText"))
     new = str(request.get("replaceText", ""))
     count = 0
     suggestion: frozenset[str] | None = None
@@ -60,7 +54,7 @@ def replace_all_text(batch: Batch, request: dict[str, Any]) -> dict[str, Any]:
         for segment in tab.segments:
             for start, end in reversed(list(found(segment, pattern))):
                 if suggestion is None:
-                    suggestion = batch.suggestion(f"Replace: {text} with {new}")
+                    suggestion = batch.suggestion(f"Replace with: {new}")
                 overwrite(batch, segment, start, end, new, suggestion)
                 count += 1
     return {"occurrencesChanged": count} if count else {}

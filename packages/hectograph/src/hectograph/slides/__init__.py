@@ -1,0 +1,1 @@
+"""Google Slides: presentations with their pages, shapes, tables and pictures."""

@@ -1,0 +1,1 @@
+"""The requests of ``presentations.batchUpdate``, by what they change."""

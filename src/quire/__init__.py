@@ -71,9 +71,14 @@ __all__ = [*_HOMES, "main"]  # noqa: PLE0604 - the names of a dict are strings
 
 
 def main() -> None:
-    """At the end of a file of workflows: ``python flows.py`` is then the same as ``quire up flows.py``."""
+    """At the end of a file of workflows: ``python flows.py`` is then the same as ``quire up flows.py``.
+
+    Where the file is imported, as ``quire up`` does, it does nothing: ``if __name__ == "__main__":`` is not needed.
+    """
     import sys
 
+    if sys._getframe(1).f_globals.get("__name__") != "__main__":
+        return
     from quire.surfaces.cli import run_file
 
     run_file(sys.argv[0])

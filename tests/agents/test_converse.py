@@ -57,7 +57,8 @@ def _elsewhere(url: str) -> Iterator[Callable[[], None]]:
 
 async def test_an_approval_is_asked_in_one_process_and_the_tool_done_once_in_another(tmp_path: Path) -> None:
     url, till = f"sqlite:///{tmp_path / 'l.db'}", tmp_path / "till"
-    async with quire.aopen(url, workflows=[answer_ticket]) as client, AsyncExitStack() as ended:
+    groups = {"finance": ["ann"]}
+    async with quire.aopen(url, workflows=[answer_ticket], groups=groups) as client, AsyncExitStack() as ended:
         elsewhere = ended.enter_context(_elsewhere(url))
         await client.start(answer_ticket, Ticket(text="my money", till=str(till)), id="t1")
         elsewhere()

@@ -114,3 +114,15 @@ def test_a_worker_that_is_told_to_end_leaves_nothing_running(newcomer: Newcomer)
 
 def test_the_demo_runs_from_the_wheel(newcomer: Newcomer) -> None:
     newcomer.tells("quire demo --articles 4", "kill -9")
+
+
+def test_a_file_that_ends_in_main_runs_alone_and_is_imported_in_peace(newcomer: Newcomer) -> None:
+    newcomer.write("flows.py", "import quire\n" + OWN + "\nquire.main()\n")
+    alone = newcomer.beside("python3 flows.py --port 0")
+    alone.until("workflows: invoice")
+    assert alone.stop() == 0
+
+    up = newcomer.beside("quire up flows.py --port 0")
+    up.until("workflows: invoice")
+    assert up.stop() == 0
+    newcomer.tells("quire check flows.py", "invoice is well")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,15 +72,19 @@ def test_a_person_types_approve_in_the_browser_and_the_record_ends(tmp_path: Pat
     assert sheet.row("a1")["command"] == ""
 
 
-def test_bad_addresses_are_refused_with_one_sentence(tmp_path: Path) -> None:
+def test_bad_addresses_are_refused_with_one_sentence(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     (tmp_path / "panel_flows.py").write_text(FLOWS, encoding="utf-8")
     (tmp_path / "quire.toml").write_text('flows = ["panel_flows.py"]\n', encoding="utf-8")
+    # Nothing listens before the address is checked: the port may be another's.
+    held = socket.create_server(("127.0.0.1", 0))
+    request.addfinalizer(held.close)
+    taken = held.getsockname()[1]
     for words, said in (
         (["panel", "run"], "no sheet is named"),
         (["panel", "run", "--panel", "sheets://"], "names no spreadsheet for the panel"),
         (["panel", "run", "--panel", "sheets://ID?colour=red"], "unknown settings ['colour']"),
         (["panel", "script"], "name its address with --url"),
-        (["up", "--panel", "https://docs.google.com/x"], "names no spreadsheet for the panel"),
+        (["up", "--port", str(taken), "--panel", "https://docs.google.com/x"], "names no spreadsheet for the panel"),
     ):
         result = CliRunner().invoke(cli, [*words, "--config", str(tmp_path / "quire.toml")])
         assert result.exit_code == 2 and said in result.output, (words, result.output)

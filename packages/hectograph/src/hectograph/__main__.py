@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import threading
+from collections.abc import Callable
 
 from hectograph.emulator import Emulator
 from hectograph.world import ACCOUNT
@@ -20,7 +21,8 @@ Open the address in a browser to see the books and type in them. Point a client 
 """
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, listening: Callable[[Emulator], object] | None = None) -> int:
+    """Run an emulator until a signal ends it. ``listening`` is called with it once it listens."""
     parser = argparse.ArgumentParser(
         prog="python -m hectograph",
         description="Speaks Google Sheets v4 and Drive v3 on loopback, with faults that can be switched on.",
@@ -49,6 +51,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"the emulator cannot listen there: {error}")
     try:
         sys.stdout.write(f"listening on {emulator.url}\n")
+        if listening is not None:
+            listening(emulator)
         sys.stdout.flush()
         done.wait()
     finally:

@@ -19,7 +19,7 @@ from hectograph.drive.file import SPREADSHEET
 from hectograph.sheets.library import Library
 
 #: Who the caller is, unless told: the account of the public recordings, so that they replay unchanged.
-ACCOUNT = "telegram-budgeter@telegram-budgeter.iam.gserviceaccount.com"
+ACCOUNT = "robot@emulator.iam.gserviceaccount.com"
 
 
 class World:

@@ -71,19 +71,46 @@ async def drop(run: Run[Greeting]) -> str:
     quire init
     quire init shop --ledger postgresql://localhost/shop
     quire init https://docs.google.com/spreadsheets/d/SPREADSHEET_ID/edit
+    quire init --emulate sheet-shop
     """,
 )
 @click.argument("where", default=".", metavar="[DIRECTORY|LEDGER]")
-def init(session: Session, where: str) -> int:
+@click.option("--emulate", is_flag=True, help="Use a sheet on this machine: no account, no network.")
+def init(session: Session, where: str, emulate: bool) -> int:
     """Write quire.toml and flows.py and look whether this machine is ready.
 
     Into DIRECTORY; or here, for the LEDGER at this address: a Google Sheet as the browser shows it, or
     postgresql://…. The ledger is opened before anything is written. A file that is there already is left as it is.
+
+    With --emulate the ledger is a sheet in an emulator of the Google APIs, which is started here and goes on with a
+    worker until Ctrl-C; typed again, it goes on where it was.
     """
+    if emulate:
+        if "://" in where or session.flags.get("ledger"):
+            raise click.UsageError("--emulate makes the sheet: leave out the ledger")
+        from quire.surfaces.cli.emulator import init_emulated
+
+        return init_emulated(session, Path(where))
     directory = "." if "://" in where else where
     folder = Path(directory)
     ledger = _ledger(session.flags.get("ledger"), where)
     _reached(ledger)
+    made = write_files(session, folder, ledger)
+    if session.json:
+        session.out.emit({"made": made})
+        return Exit.OK
+    from quire.surfaces.cli.doctor import examined
+
+    session.file = str(folder / "quire.toml")
+    session.flags.pop("ledger", None)
+    code = examined(session, quiet=True)
+    cd = "" if directory == "." else f"cd {directory} && "
+    session.out.say(f"  next: {cd}quire up          (in another terminal: {cd}quire start greet name=Ann)", bold=True)
+    return code
+
+
+def write_files(session: Session, folder: Path, ledger: str) -> list[str]:
+    """Write quire.toml, with this ledger, and flows.py where they are not there yet; return those that were written."""
     made = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,17 +127,7 @@ def init(session: Session, where: str) -> int:
                 session.out.say(f"wrote {path}")
     except OSError as error:
         raise InputError(f"{str(folder)!r} cannot be written: {error}") from error
-    if session.json:
-        session.out.emit({"made": made})
-        return Exit.OK
-    from quire.surfaces.cli.doctor import examined
-
-    session.file = str(folder / "quire.toml")
-    session.flags.pop("ledger", None)
-    code = examined(session, quiet=True)
-    cd = "" if directory == "." else f"cd {directory} && "
-    session.out.say(f"  next: {cd}quire up          (in another terminal: {cd}quire start greet name=Ann)", bold=True)
-    return code
+    return made
 
 
 def _ledger(flag: str | None, where: str) -> str:

@@ -52,6 +52,10 @@ class Session:
             self._config = load(self.flags, file=self.file)
         return self._config
 
+    def forget_config(self) -> None:
+        """Read the configuration anew when it is asked for: its file has changed."""
+        self._config = None
+
     @property
     def out(self) -> Output:
         if self._output is None:

@@ -1,21 +1,111 @@
-"""``quire emulate``: Google Workspace on this machine. The emulator is a distribution of its own, named hectograph."""
+"""``quire emulate`` and ``quire init --emulate``: Google Workspace on this machine.
+
+The emulator is a distribution of its own, named hectograph. It runs in this process, so that a signal ends both.
+"""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import click
 
 from quire.errors import InputError
+from quire.surfaces.cli.command import Exit, Session
+
+if TYPE_CHECKING:
+    from hectograph import Emulator
+
+#: The port of `quire emulate`, and of the first `quire init --emulate` on a machine.
+_PORT = 8089
+_TITLE = "Quire"
+_SHEET = "application/vnd.google-apps.spreadsheet"
+
+
+def _check_installed() -> None:
+    if find_spec("hectograph") is None:
+        raise InputError(
+            "the emulator, hectograph, is not installed here; in a clone of Quire: pip install -e packages/hectograph"
+        )
 
 
 @click.command("emulate", add_help_option=False, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def emulate(words: Sequence[str]) -> int:
-    """Run an emulator of the Google APIs. Its own help: quire emulate --help."""
-    if find_spec("hectograph") is None:
-        raise InputError("the emulator is not installed here; from a clone: pip install packages/hectograph")
-    return subprocess.call([sys.executable, "-m", "hectograph", *words])
+    """Run an emulator of the Google APIs, with a book that can be a ledger. Its own help: quire emulate --help."""
+    _check_installed()
+    from hectograph.__main__ import main
+
+    def listening(emulator: Emulator) -> None:
+        click.echo(f"a book for a ledger: {book(emulator)}")
+
+    return main(list(words), listening)
+
+
+def book(emulator: Emulator) -> str:
+    """Return the address of the emulator's book for a ledger, which is made if it is not there."""
+    found = emulator.call("GET", f"/drive/v3/files?q=name%3D'{_TITLE}'+and+mimeType%3D'{_SHEET}'+and+trashed%3Dfalse")
+    files = json.loads(found.body)["files"]
+    if not files:
+        made = emulator.call("POST", "/drive/v3/files", {"name": _TITLE, "mimeType": _SHEET})
+        files = [json.loads(made.body)]
+    return f"sheets://{files[0]['id']}?endpoint={emulator.url.rstrip('/')}"
+
+
+def init_emulated(session: Session, folder: Path) -> int:
+    """Make a project whose ledger is a sheet of an emulator, and run the emulator and a worker until Ctrl-C."""
+    _check_installed()
+    from quire.ledger import process
+    from quire.surfaces.cli.begin import write_files
+    from quire.surfaces.cli.run import run_worker, start_logging, working_client
+
+    known = _known_port(session, folder)
+    emulator = _started(folder / ".quire" / "emulator.json", known)
+    try:
+        write_files(session, folder, book(emulator))
+        session.file = str(folder / "quire.toml")
+        session.forget_config()
+        start_logging(session)
+        cd = "" if folder == Path() else f"cd {folder} && "
+
+        async def work() -> None:
+            async with working_client(session, ()) as client:
+                hello = [
+                    f"the sheet: {emulator.url}, a page of the emulator; a worker runs on it; Ctrl-C ends both",
+                    f"  next, in another terminal: {cd}quire start greet name=Ann --follow",
+                ]
+                await run_worker(session, client.worker(label="init"), None, idle=False, hello=hello)
+
+        process.run(work())
+    finally:
+        emulator.stop()
+    return Exit.OK
+
+
+def _known_port(session: Session, folder: Path) -> int | None:
+    """The port at which an earlier ``quire init --emulate`` left the sheet; None if there was none."""
+    if not (folder / "quire.toml").exists():
+        return None
+    session.file = str(folder / "quire.toml")
+    ledger = session.config.ledger
+    session.forget_config()
+    [endpoint] = parse_qs(urlsplit(ledger).query).get("endpoint", [""])
+    if not ledger.startswith("sheets://") or urlsplit(endpoint).hostname != "127.0.0.1":
+        raise InputError(f"{folder / 'quire.toml'} names another ledger, {ledger!r}; name an empty directory")
+    return urlsplit(endpoint).port
+
+
+def _started(file: Path, known: int | None) -> Emulator:
+    from hectograph import Emulator
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return Emulator(port=known or _PORT, path=file).start()
+    except OSError as error:
+        if known is not None:
+            raise InputError(f"the emulator cannot listen on port {known}, where the ledger is: {error}") from error
+    return Emulator(path=file).start()  # somebody else has that port: any free one will do, and quire.toml names it

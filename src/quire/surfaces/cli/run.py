@@ -332,19 +332,23 @@ def up(
             made = client.worker(concurrency=concurrency, label="up")
             made.grace = seconds(grace)
             serving = None
-            if serve is not None:
-                serving, address = await listening(serve, client, host, port, session)
-                serving.add_done_callback(lambda _: made.stop())
-                text = f"worker + API + dashboard on {address}; for production: quire worker, quire serve"
-                browsing.show(address, terminal=session.out.terminal)
-            ledger = concealed(session.config.ledger)
-            hello = [text, f"workflows: {_what(client)}; ledger: {ledger}; Ctrl-C ends it"]
-            try:
-                async with projecting(session, client), paneling(session, client, made, panel) as drawn:
-                    hello += [f"panel: {drawn}"] if drawn else []
-                    await run_worker(session, made, None, idle=False, hello=hello)
-            finally:
-                await _ended(serving)
+            # The panel comes first: where its address is wrong, nobody is told of an API that ends at once.
+            async with paneling(session, client, made, panel) as drawn:
+                if serve is not None:
+                    serving, address = await listening(serve, client, host, port, session)
+                    serving.add_done_callback(lambda _: made.stop())
+                    text = f"worker + API + dashboard on {address}; for production: quire worker, quire serve"
+                    browsing.show(address, terminal=session.out.terminal)
+                hello = [
+                    text,
+                    f"workflows: {_what(client)}; ledger: {concealed(session.config.ledger)}; Ctrl-C ends it",
+                ]
+                hello += [f"panel: {drawn}"] if drawn else []
+                try:
+                    async with projecting(session, client):
+                        await run_worker(session, made, None, idle=False, hello=hello)
+                finally:
+                    await _ended(serving)
 
     process.run(work())
     return Exit.OK

@@ -332,7 +332,7 @@ class Changing(Claiming):
             image = self._answers(change, image, lines)
         if as_asked:
             if change.fanins or change.children:
-                self._born(change, image)
+                self._born(change)
             if image.waits is not None:
                 image = self._already(image, lines)
         if change.keep is not None and image.status is Status.RUNNING:
@@ -478,12 +478,13 @@ class Changing(Claiming):
                         self._abandon(image.record_id, receipt.key)
         return image._replace(facts=image.facts + count) if count else image
 
-    def _born(self, change: Change, parent: Record) -> None:
+    def _born(self, change: Change) -> None:
         for fanin in change.fanins:
             self.fanins[fanin.parent_id, fanin.generation] = fanin
         for child in change.children:
             born = transition.start(child, self.now)
-            row = born.image._replace(epoch=parent.epoch, created_at=self.now)
+            # Not the epoch of its parent: a halt of its own workflow that has ended since does not concern it.
+            row = born.image._replace(epoch=self.epoch, created_at=self.now)
             if row.due_at is not None:
                 row = row._replace(due_at=max(row.due_at, self.now))
             self._put(None, row, born.lines, change.change_id)

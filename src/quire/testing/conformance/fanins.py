@@ -54,6 +54,20 @@ class Fanins(Suite):
     async def end(self, ledger: Ledger, child: Record, outcome: Outcome | None = None) -> Record:
         return applied(await settle(ledger, child, outcome or Done(child.data, child.data)))
 
+    async def test_a_child_that_is_born_after_a_halt_of_its_workflow_has_ended_is_not_cancelled_by_it(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        """The parent is older than that halt, which did not concern it."""
+        parent = await run(ledger)
+        await order(ledger, "halt", "child")
+        await order(ledger, "resume", "child")
+
+        await map_over(ledger, parent, 1)
+        await ledger.recover()
+
+        [child] = (await run_children(ledger)).values()
+        assert child.status is Status.RUNNING
+
     async def test_the_parent_waits_until_its_last_child_has_ended(self, ledger: Ledger, clock: ToldClock) -> None:
         await map_over(ledger, await run(ledger), 3)
         children = await run_children(ledger)

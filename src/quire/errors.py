@@ -6,7 +6,7 @@ a class says when it is raised, the rest what to do then: ``docs/errors.md`` is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class QuireError(Exception):
@@ -113,8 +113,22 @@ class ChildFailed(QuireError):
 
 class ResultMissing(QuireError):
     """The record ended without the result that was asked for, or has not ended in time. The message says how it stands;
-    wait longer, or look at it with ``quire show ID``.
+    wait longer, or look at it with ``quire show ID``. If a step failed, ``StepFailed`` is the cause.
     """
+
+
+class StepFailed(QuireError):
+    """The cause of a ``ResultMissing``: what the step raised, perhaps in another process, and the lines of its code.
+    Mend what the lines show, then ``quire retry ID``.
+
+    ``trace``: these lines, as a traceback shows them. They stand in a traceback of this error, too.
+    """
+
+    def __init__(self, text: str, trace: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.trace = list(trace)
+        if trace:
+            self.add_note("\n".join(["The step raised it here:", *trace]))
 
 
 def message_of(error: BaseException) -> str:

@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 
 from quire import Act, NotDone, Retry, Run, Workflow, effect, workflow
 from quire.client.client import Client
-from quire.explain import words as telling
 from quire.ledger.base import Ledger
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.ledger.postgres.ledger import PostgresLedger
@@ -22,6 +21,7 @@ from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.codec import dump, parse
 from quire.model.event import Event, first_break
 from quire.model.record import Record
+from quire.model.trace import last_trace, trace_lines
 from quire.run.failure import MOST_OF_A_TRACE, MOST_OF_AN_ERROR, failure_of
 from quire.testing import ToldClock
 
@@ -131,9 +131,9 @@ async def test_an_effect_that_broke_has_its_trace_before_anybody_is_asked() -> N
 async def test_every_store_keeps_and_shows_the_same(ledger: Ledger) -> None:
     record, events = await tried(looks_up, ledger)
 
-    failed = telling.last_trace(record, events)
+    failed = last_trace(record, events)
     assert failed is not None
-    lines = [line for line in telling.trace_lines(failed) if "folded" not in line and "…" not in line]
+    lines = [line for line in trace_lines(failed) if "folded" not in line and "…" not in line]
     place = '  File "tests/runtime/test_failure.py", line '
     assert lines == [
         f"{place}{line_of('return deep(prices)')}, in price",

@@ -9,10 +9,10 @@ from typing import Any
 from quire import Act, Retry, Run, Workflow, effect
 from quire.client.client import Client
 from quire.clock import SYSTEM
-from quire.explain import words as telling
 from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.event import first_break
 from quire.model.record import Status
+from quire.model.trace import last_trace, trace_lines
 from quire.rules.outcome import Done, Next
 from quire.testing import ToldClock
 from quire.testing.conformance import beat, new_settle, settle, start, start_all
@@ -70,9 +70,9 @@ async def test_a_failed_try_keeps_its_trace_in_the_book(google: Google, book: st
     async with Client(SheetsLedger(address, clock), workflows=[flow], clock=clock) as client:
         record, events = await client.get("r"), await client.events("r")
 
-    failed = telling.last_trace(record, events)
+    failed = last_trace(record, events)
     assert failed is not None
-    assert '    raise KeyError("nope" * 40_000)' in telling.trace_lines(failed)
+    assert '    raise KeyError("nope" * 40_000)' in trace_lines(failed)
     assert "cut here; it has" in str(record.last_error)
     assert first_break(events) is None
 

@@ -12,7 +12,7 @@ from typing import Any
 from quire.client import arguments
 from quire.client.link import landed
 from quire.client.reading import ClientLooks
-from quire.clock import new_id
+from quire.clock import iso, new_id
 from quire.errors import IllegalMove, InputError, NotFound, StaleVersion, did_you_mean
 from quire.ledger import engine
 from quire.ledger.definition import fit_of
@@ -306,8 +306,19 @@ def _in_doubt(record: Record, effect: str) -> Wait:
     """The first effect in doubt, or the one of this name."""
     doubts = [wait for wait in load_waits(record.waits) if wait.on is On.DOUBT and effect in ("", wait.name)]
     if record.status is not Status.NEEDS_APPROVAL or not doubts:
-        raise IllegalMove(f"nothing of {record.record_id!r} is in doubt; it is {record.status}")
+        settles = next((wait for wait in load_waits(record.waits) if _settles(wait)), None)
+        if settles is None or record.ended:
+            raise IllegalMove(f"nothing of {record.record_id!r} is in doubt; it is {record.status}")
+        raise IllegalMove(
+            f"{record.record_id!r} asks nobody yet: it waits until {iso(settles.until)} for {settles.name}, because "
+            "the act may still be under way or not be seen yet. Then it is probed, and asks only if that does not tell"
+        )
     return doubts[0]
+
+
+def _settles(wait: Wait) -> bool:
+    """Whether an effect waits until nobody can act on it any more, and until its target shows it."""
+    return wait.on is On.TIMER and wait.key.endswith("settle") and wait.until is not None
 
 
 def _asked(record: Record, question: str) -> Wait:

@@ -37,12 +37,14 @@ class Handle(Generic[R]):
 
         A client that was opened with the record's workflow works for it meanwhile, unless a worker of it runs already.
         Without a ``timeout``, a record that only a person or a signal from outside can move raises ``ResultMissing``
-        at once, and says so.
+        at once, and says so. The cause of a ``ResultMissing`` is the ``StepFailed`` that says what the step raised, and
+        where. If the time is over before the end, the message names the last error and the next try.
         """
         record = await finished(self._client, self.record_id, timeout)
         if record.status is not Status.DONE:
             why = f": {record.last_error}" if record.last_error else ""
-            raise ResultMissing(f"{self.record_id!r} has no result: it ended as {record.status}{why}")
+            cause = await self._client.failed(record)
+            raise ResultMissing(f"{self.record_id!r} has no result: it ended as {record.status}{why}") from cause
         type_ = self._workflow.result if self._workflow is not None else PLAIN
         value: R = type_.decode(record.result or "null", f"the result of {self.record_id!r}")
         return value

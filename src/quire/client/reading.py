@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from quire.client import arguments
 from quire.client.link import ClientLink
-from quire.clock import Clock, Span, seconds
-from quire.errors import NotFound, ResultMissing, did_you_mean
+from quire.clock import Clock, Span, iso, seconds
+from quire.errors import NotFound, ResultMissing, StepFailed, did_you_mean
 from quire.ledger.base import Ledger
 from quire.model.change import Count, Query, Standing
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.model.side import Signal, Worker
+from quire.model.trace import last_trace, trace_lines
 from quire.model.wait import Wait, load_waits
 
 
@@ -108,9 +109,7 @@ class ClientLooks(ClientLink):
                 if record.ended:
                     return record
                 if deadline is not None and self.clock.boottime() >= deadline:
-                    raise ResultMissing(
-                        f"{record_id!r} has not ended in time: it is {record.status} at {record.step!r}"
-                    )
+                    raise ResultMissing(await self._not_in_time(record)) from await self.failed(record)
                 looks = [asyncio.ensure_future(wait) for wait in (self.clock.sleep(pause), ended.wait())]
                 try:
                     await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
@@ -120,6 +119,23 @@ class ClientLooks(ClientLink):
                 pause = min(pause * 1.5, 0.5)
         finally:
             self._waiting.pop(record_id, None)
+
+    async def failed(self, record: Record) -> StepFailed | None:
+        """Return what the last try of this record raised, if it failed and nothing was done since."""
+        if record.last_error is None:
+            return None
+        event = last_trace(record, await self.ledger.events(record_id=record.record_id, limit=100_000))
+        return StepFailed(record.last_error, trace_lines(event) if event is not None else ())
+
+    async def _not_in_time(self, record: Record) -> str:
+        text = f"{record.record_id!r} has not ended in time: it is {record.status} at {record.step!r}"
+        if not record.attempt or record.last_error is None:
+            return text
+        text += f"; try {record.attempt} failed: {record.last_error}"
+        if record.status is Status.PENDING and record.due_at is not None:
+            left = record.due_at - await self.ledger.now()
+            text += f"; the next try is at {iso(record.due_at)}" + (f", in {left:.3g} s" if left > 0 else "")
+        return text
 
     def _settled(self, record: Record) -> None:
         """A worker of this client has settled a record: whoever waits here for its end need not look."""

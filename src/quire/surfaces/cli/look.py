@@ -15,6 +15,7 @@ from quire.explain.why import around, why_of
 from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.record import Record, Status
+from quire.model.trace import last_trace, trace_lines
 from quire.model.wait import On, load_waits
 from quire.rules.difference import differing, pairs
 from quire.rules.versions import versions
@@ -65,8 +66,8 @@ def show(session: Session, record_id: str, all_: bool) -> None:
         for word, value in (("note", record.note), ("error", record.last_error), ("parent", record.parent_id)):
             if value:
                 out.say(f"{word:<9} {value}")
-        if (failed := telling.last_trace(record, events)) is not None:
-            for text in telling.trace_lines(failed):
+        if (failed := last_trace(record, events)) is not None:
+            for text in trace_lines(failed):
                 out.say(f"          {text}")
         out.say(
             f"version   {record.version}   visit {record.visit}   attempt {record.attempt}   priority {record.priority}"
@@ -77,7 +78,7 @@ def show(session: Session, record_id: str, all_: bool) -> None:
             out.say(f"… {len(events) - len(shown)} earlier lines (--all shows them)", dim=True)
         for event in shown:
             out.say(f"  {iso(event.at)[:19].replace('T', ' ')}Z  v{event.version:<4} {telling.line(event)}")
-            for text in telling.trace_lines(event) if all_ else ():
+            for text in trace_lines(event) if all_ else ():
                 out.say(f"      {text}", dim=True)
         if receipts:
             out.say()

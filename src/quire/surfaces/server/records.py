@@ -21,6 +21,7 @@ from quire.model.change import Query as Find
 from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.record import Record, Status
+from quire.model.trace import trace_lines
 from quire.rules.difference import differing, pairs
 from quire.rules.versions import too_much, versions
 from quire.surfaces.server import shapes
@@ -126,7 +127,7 @@ async def start_many(at: Operator, body: shapes.StartManyIn) -> Response:
 
 def _event(event: Event) -> dict[str, Any]:
     told = telling.event_json(event) | {"words": telling.line(event)}
-    trace = telling.trace_lines(event)
+    trace = trace_lines(event)
     return told | {"trace": "\n".join(trace)} if trace else told
 
 

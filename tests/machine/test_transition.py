@@ -16,7 +16,7 @@ from quire.model.record import UNDO, Record, Status, beside, new_record
 from quire.model.wait import On, Wait, dump_waits, load_waits
 from quire.rules import moves as transition
 from quire.rules.moves import Move
-from quire.rules.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+from quire.rules.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Suspect, Tried, Waits, Yielded
 
 NOW = 1000.0
 LATER = NOW + 60
@@ -75,6 +75,7 @@ TABLE = [
     Row("Broke", "worker", settled(Broke("a bug")), {R: E}),
     Row("Broke, to be undone", "worker", settled(Broke("a bug", undo=True)), {R: P}),
     Row("Yielded", "worker", settled(Yielded("budget")), {R: P}),
+    Row("Suspect", "worker", settled(Suspect("no memory is left")), {R: P}),
     Row("Stopped", "worker", settled(Stopped("a typo")), {R: C}),
     Row("Stopped, to be undone", "worker", settled(Stopped("a typo", undo=True)), {R: P}),
     Row("undone", "worker, at @undo", lambda r: transition.undone(r, LATER), {R: C}),
@@ -82,7 +83,14 @@ TABLE = [
     Row("wake", "ledger", lambda r: transition.wake(r, LATER, "signal", "paid"), {W: P, N: P}),
     Row("turn", "ledger", lambda r: transition.turn(r, LATER), {W: P}),
     Row("lose", "ledger", lambda r: transition.lose(r, LATER, "its lease ran out"), {R: P}),
-    Row("lose, too often", "ledger", lambda r: transition.lose(r._replace(losses=2), LATER, "again"), {R: E}),
+    Row("apart", "worker, of a suspect", lambda r: transition.apart(r, LATER, "w3", 30.0), {R: R}),
+    Row("died", "worker, of a suspect", lambda r: transition.died(r, LATER, "exit code 1"), {R: P}),
+    Row(
+        "died, too often",
+        "worker, of a suspect",
+        lambda r: transition.died(r._replace(losses=4), LATER, "again"),
+        {R: E},
+    ),
     Row("orphan", "ledger", lambda r: transition.orphan(r, LATER), {R: P}),
     Row("answer", "person", lambda r: transition.answered(r, LATER, "question", {"by": "ann"}), {**NOBODY_HOLDS, N: P}),
     Row("vote", "person", lambda r: transition.voted(r, LATER, [QUESTION], {"by": "ann"}), {N: N}),
@@ -361,14 +369,65 @@ def test_yielded_is_unharmed() -> None:
     assert (image.attempt, image.losses, image.due_at, image.visit) == (2, 1, LATER, 3)
 
 
-def test_lost_raises_attempt_and_losses_and_the_third_is_an_error_that_says_so() -> None:
+def test_a_loss_beside_others_is_no_try_and_the_second_makes_a_suspect() -> None:
     record = a_record(R)
+    images = []
+    for _ in range(4):
+        record = transition.lose(record, LATER, "its lease ran out").image._replace(status=R)
+        images.append((record.attempt, record.losses, record.due_at, transition.suspected(record)))
 
-    once = transition.lose(record, LATER, "its lease ran out").image
-    thrice = transition.lose(record._replace(losses=2), LATER, "its lease ran out").image
+    assert images == [(0, 1, LATER, False), *[(0, 2, LATER, True)] * 3]
 
-    assert (once.attempt, once.losses, once.due_at) == (1, 1, LATER)
-    assert thrice.last_error == "its worker was lost 3 times at step 'work' (its lease ran out)"
+
+def test_what_runs_out_for_all_makes_a_suspect_at_once() -> None:
+    image = settle(Suspect("no memory is left"))
+
+    assert (image.attempt, image.losses, image.due_at, image.worker) == (2, 2, LATER, None)
+
+
+def test_each_death_of_its_own_process_is_a_try_and_the_third_is_an_error_that_says_so() -> None:
+    image = a_record(R, losses=2)
+    seen = []
+    while image.status is not E:
+        image = transition.died(image._replace(status=R), LATER, "it ended with exit code 1").image
+        seen.append((image.status, image.attempt, image.losses))
+
+    assert seen == [(P, 1, 3), (P, 2, 4), (E, 3, 5)]
+    assert image.last_error == "step 'work' ended 3 processes in which it ran alone (it ended with exit code 1)"
+    assert image.due_at is None
+
+
+def test_a_loss_whose_parent_is_lost_too_is_nobodys_fault() -> None:
+    image = transition.lose(a_record(R, attempt=1, losses=3), LATER, "its lease ran out").image
+
+    assert (image.status, image.attempt, image.losses) == (P, 1, 3)
+
+
+def test_a_suspect_that_runs_alone_has_another_worker_and_its_whole_time() -> None:
+    image = transition.apart(a_record(R, losses=2), LATER, "w3", 30.0).image
+
+    assert (image.worker, image.run_until, image.losses, image.attempt) == ("w3", LATER + 30.0, 2, 0)
+
+
+def test_alone_in_a_worker_that_nobody_watches_its_death_is_counted_before() -> None:
+    image = a_record(R, losses=2)
+    for losses in (3, 4, 5):
+        image = transition.apart(image._replace(status=R), LATER, "w", 30.0, counted=True).image
+        assert (image.status, image.losses, image.attempt) == (R, losses, 0)
+        image = transition.lose(image, LATER, "its process is dead").image
+        assert (image.status, image.losses) == (P, losses)
+
+    image = transition.apart(image._replace(status=R), LATER, "w", 30.0, counted=True).image
+
+    assert (image.status, image.attempt) == (E, 3)
+    assert image.last_error == "step 'work' ended 3 processes in which it ran alone (its worker was lost each time)"
+
+
+@pytest.mark.parametrize("outcome", [Tried("429", 9.0), Waits((SIGNAL,), "{}"), Yielded("the worker ends")])
+def test_whoever_lets_go_and_lives_forgets_the_deaths_and_not_the_suspicion(outcome: Outcome) -> None:
+    assert transition.settle(a_record(R, losses=5), outcome, LATER).image.losses == 2
+    assert transition.settle(a_record(R, losses=1), outcome, LATER).image.losses == 1
+    assert transition.orphan(a_record(R, losses=4), LATER).image.losses == 2
 
 
 def test_a_wake_removes_the_wait_that_was_answered_and_remembers_the_others() -> None:

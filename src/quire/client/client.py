@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from typing_extensions import TypeVar
 
-from quire.client import arguments
+from quire.client import arguments, spawning
 from quire.client.acts import ClientActs
 from quire.client.finishing import Worked, why_idle
 from quire.client.handle import Handle
@@ -37,10 +37,12 @@ from quire.worker.schedule import starting
 from quire.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
+    from quire.worker.apart import Spawn
     from quire.worker.worker import Worker as RunningWorker
 
 D = TypeVar("D", default=dict[str, Any])
 R = TypeVar("R", default=Any)
+W = TypeVar("W", bound="RunningWorker")
 
 #: Starts are sent in batches of this size.
 BATCH = 500
@@ -66,12 +68,16 @@ class Client(ClientActs):
     ) -> None:
         super().__init__(_ledger(ledger, clock), clock, who)
         self.groups = dict(groups or {})
+        #: By which another process opens the same ledger; None: it was given as an object.
+        self.address = ledger if isinstance(ledger, str) else None
         for workflow in arguments.several(workflows, "workflows"):
             self.registry.add(workflow)
         self.dependencies = Dependencies(deps)
         self.public_url = public_url
         #: Called when somebody outside says that something has changed: hints.
         self.wakers: list[Callable[[], None]] = []
+        #: How a process is started that does the same work, for records that run alone; None: as its modules tell.
+        self.spawn: Spawn | None = None
         self._workers: WeakSet[RunningWorker] = WeakSet()
 
     async def __aexit__(self, *exc: object) -> None:
@@ -168,8 +174,13 @@ class Client(ClientActs):
         from quire.worker.worker import Worker as RunningWorker
 
         arguments.count(options.get("concurrency", 1), "concurrency", 1)
+        options.setdefault("spawn", self.spawn or spawning.of_client(self))
+        return self.made_worker(RunningWorker, **options)
+
+    def made_worker(self, make: Callable[..., W], **options: Any) -> W:
+        """A worker of this class, for this client's workflows."""
         options.setdefault("public_url", self.public_url)
-        worker = RunningWorker(
+        worker = make(
             self.ledger,
             self.registry,
             dependencies=self.dependencies,

@@ -22,6 +22,7 @@ from quire.model.fit import needs_value
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
 from quire.model.wait import On, Wait, load_waits
+from quire.rules import moves as transition
 from quire.rules.orders import cancelled_by_halt, undoes
 from quire.worker.last_tick import comes, last_tick
 from quire.worker.slices import StepTime, step_times, too_long
@@ -197,7 +198,9 @@ def _runs(record: Record, seen: Around) -> Why:
         by = f" by {wish['by']}" if wish.get("by") else ""
         text = f"{_id(record)} is asked{by} to stop and does so at its next await, until {end} at the latest."
         return Why(text, "runs", record.run_until)
-    text = f"{_id(record)}: {step}{try_} on worker {_named(worker)}, until {end} at the latest; quire cancel stops it."
+    alone = ", alone, because workers were lost under it" if transition.suspected(record) else ""
+    text = f"{_id(record)}: {step}{try_} on worker {_named(worker)}{alone}, until {end} at the latest; "
+    text += "quire cancel stops it."
     return Why(text, "runs", record.run_until, command("cancel", record.record_id))
 
 

@@ -57,9 +57,10 @@ class Record(NamedTuple):
     entry: str | None
     #: JSON text, written with DONE; None again after a rewind.
     result: str | None
-    #: Goes up when a try fails or its worker is lost; 0 when the step changes, saves its place, or is retried.
+    #: Goes up when a try fails; 0 when the step changes, saves its place, or is retried.
     attempt: int
-    #: Goes up when a worker is lost under it; 0 when the step changes, gets on, or is retried.
+    #: How often a worker was lost under it, up to two: then it is a suspect (``transition.suspected``). Above that, how
+    #: many processes died in which it ran alone. 0 when the step changes, gets on, or is retried.
     losses: int
     #: Not before this: back-off, sleep, timeout, reminder. None: nothing but an answer makes it due.
     due_at: float | None

@@ -13,11 +13,15 @@ By a worker, which holds the record (``settle``; the status before is RUNNING):
     | Tried    | PENDING                                  | as it is       | +1           | now + delay          |
     | Broke    | ERROR, or PENDING at @undo               | as it is/@undo | +1           | never / now          |
     | Yielded  | PENDING                                  | as it is       | as it is     | now                  |
+    | Suspect  | PENDING                                  | as it is       | as it is     | now                  |
     | Stopped  | CANCELLED, or PENDING at @undo           | as it is/@undo | as it is     | never / now          |
 
 By the ledger: ``claim`` (PENDING, WAITING, NEEDS_APPROVAL → RUNNING), ``wake`` (WAITING, NEEDS_APPROVAL → PENDING),
-``lose`` (RUNNING → PENDING, or ERROR when the worker was lost too often), ``orphan`` (RUNNING → PENDING), ``turn``
-(WAITING → PENDING), ``doubt`` (RUNNING → NEEDS_APPROVAL), ``halted`` (what nobody holds → CANCELLED).
+``lose`` and ``orphan`` (RUNNING → PENDING), ``turn`` (WAITING → PENDING), ``doubt`` (RUNNING → NEEDS_APPROVAL),
+``halted`` (what nobody holds → CANCELLED).
+
+Of a suspect, by the worker that holds it: ``apart`` (RUNNING → RUNNING, alone; or ERROR when it ended its workers too
+often), ``died`` (RUNNING → PENDING, or ERROR when its process died too often).
 
 By a person: ``answer``, ``resolve`` (NEEDS_APPROVAL), ``move`` (anything but RUNNING, DONE and CANCELLED), ``retry``
 (ERROR, CANCELLED, what backs off; with a step anything but RUNNING), ``cancel`` (anything that has not ended; to undo
@@ -43,10 +47,14 @@ from quire.model.record import PLACES, UNDO, Record, Status
 from quire.model.wait import On, Wait, dump_waits, earliest, load_waits
 from quire.rules import adoption
 from quire.rules.difference import changes
-from quire.rules.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+from quire.rules.outcome import Broke, Done, Migrated, Next, Outcome, Saved, Stopped, Suspect, Tried, Waits, Yielded
 
-#: A record whose worker was lost this often on one step is an ERROR: the step seems to kill its workers (protocol 23).
-MOST_LOSSES = 3
+#: A record whose worker was lost this often on one step, while other records ran beside it, is a suspect: its step may
+#: be what ends workers. It runs alone from then on (protocol 23). One loss is not enough: machines are stopped.
+SUSPECT_LOSSES = 2
+#: A suspect that ended this many processes in which it ran alone is an ERROR. ``Record.losses`` goes on counting these
+#: above ``SUSPECT_LOSSES``.
+MOST_DEATHS = 3
 
 
 #: Makes a row without the detour through its own ``__new__``, which takes three times as long.
@@ -152,7 +160,7 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
         case Tried(error=error, delay=delay):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error, "again_in": round(delay, 3)}
             told |= {"trace": outcome.trace} if outcome.trace else {}
-            fields = _RELEASED | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}
+            fields = _released(record) | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}
             return _moved(record, now, "failed", told, fields | {"status": Status.PENDING})
         case Broke(error=error, undo=undo):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error}
@@ -163,7 +171,10 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             return _moved(tried, now, "broke", told, _AT_REST | {"status": Status.ERROR})
         case Yielded(reason=reason):
             told = {"step": record.step, "reason": reason}
-            return _moved(record, now, "yielded", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
+            return _moved(record, now, "yielded", told, _released(record) | {"status": Status.PENDING, "due_at": now})
+        case Suspect(reason=reason):
+            go = lose(record, now, reason)
+            return go._replace(image=go.image._replace(losses=max(record.losses, SUSPECT_LOSSES)))
         case Stopped(reason=reason, undo=undo):
             return stopped(record, now, reason, undo)
         case _:
@@ -176,7 +187,7 @@ def _waiting(record: Record, now: float, waits: tuple[Wait, ...], data: str) -> 
     question = str((asks[0].about or {}).get("text", "")) if asks else None
     entry = record.data if record.entry is None and data != record.data else record.entry
     told = {"step": record.step, "for": [f"{wait.on} {wait.name}".strip() for wait in waits[:8]]}
-    fields = _RELEASED | {
+    fields = _released(record) | {
         "status": status,
         "due_at": earliest(waits),
         "waits": dump_waits(waits),
@@ -236,20 +247,58 @@ def _asking(waits: Sequence[Wait]) -> dict[str, Any]:
     return {"status": Status.NEEDS_APPROVAL, "due_at": None, "waits": dump_waits(waits), "question": text}
 
 
+def suspected(record: Record) -> bool:
+    """Whether the record's step may be what ends its workers."""
+    return record.losses >= SUSPECT_LOSSES
+
+
 def lose(record: Record, now: float, why: str) -> Move:
-    """The record's worker is lost, or its run is past its end."""
+    """The record's worker is lost, or its run is past its end. That is no try: nobody knows whose fault it was."""
     told = {"worker": record.worker, "step": record.step, "reason": why}
-    lost = record._replace(attempt=record.attempt + 1, losses=record.losses + 1)
-    if lost.losses >= MOST_LOSSES:
-        error = f"its worker was lost {lost.losses} times at step {record.step!r} ({why})"
-        return _moved(lost, now, "lost", told, _AT_REST | {"status": Status.ERROR, "last_error": error})
-    return _moved(lost, now, "lost", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
+    losses = max(record.losses, min(record.losses + 1, SUSPECT_LOSSES))
+    return _moved(record, now, "lost", told, _RELEASED | {"losses": losses, "status": Status.PENDING, "due_at": now})
+
+
+def apart(record: Record, now: float, worker: str, timeout: float, *, counted: bool = False) -> Move:
+    """A suspect begins to run alone, under the worker that is its own process.
+
+    ``counted``: it runs alone in the worker that holds it, and nobody watches that worker. Then its death is counted
+    before it happens; the count is taken back when the worker lets go of the record.
+    """
+    told = {"worker": worker, "step": record.step}
+    fields: dict[str, Any] = {"worker": worker, "run_until": now + timeout}
+    if counted:
+        if record.losses >= SUSPECT_LOSSES + MOST_DEATHS:
+            return _condemned(record, now, "its worker was lost each time", "lost", told | {"alone": True})
+        fields["losses"] = max(record.losses, SUSPECT_LOSSES) + 1
+    return _moved(record, now, "apart", told, fields)
+
+
+def died(record: Record, now: float, why: str) -> Move:
+    """The process in which a suspect ran alone has died by itself: that is a try that failed."""
+    told = {"worker": record.worker, "step": record.step, "reason": why, "alone": True}
+    tried = record._replace(attempt=record.attempt + 1, losses=max(record.losses, SUSPECT_LOSSES) + 1)
+    if tried.losses >= SUSPECT_LOSSES + MOST_DEATHS:
+        return _condemned(tried, now, why, "lost", told)
+    fields = {"status": Status.PENDING, "due_at": now, "last_error": f"step {record.step!r} ended its process: {why}"}
+    return _moved(tried, now, "lost", told, _RELEASED | fields)
+
+
+def _condemned(record: Record, now: float, why: str, kind: str, told: dict[str, Any]) -> Move:
+    error = f"step {record.step!r} ended {MOST_DEATHS} processes in which it ran alone ({why})"
+    fields = {"status": Status.ERROR, "last_error": error, "attempt": max(record.attempt, MOST_DEATHS)}
+    return _moved(record, now, kind, told, _AT_REST | fields)
+
+
+def _released(record: Record) -> dict[str, Any]:
+    """Its worker lets go of it, and lives: the deaths that were counted are forgotten, the suspicion is not."""
+    return _RELEASED if record.losses <= SUSPECT_LOSSES else _RELEASED | {"losses": SUSPECT_LOSSES}
 
 
 def orphan(record: Record, now: float) -> Move:
     """The ledger gave the record to a worker that does not know of it: back it goes, unharmed."""
     told = {"worker": record.worker, "step": record.step}
-    return _moved(record, now, "orphaned", told, _RELEASED | {"status": Status.PENDING, "due_at": now})
+    return _moved(record, now, "orphaned", told, _released(record) | {"status": Status.PENDING, "due_at": now})
 
 
 def doubt(image: Record, keys: Sequence[tuple[str, str]]) -> Record:

@@ -72,6 +72,12 @@ class Yielded(NamedTuple):
     reason: str
 
 
+class Suspect(NamedTuple):
+    """Something ran out that the records of a worker share. Nobody knows whose fault it was: the record runs alone."""
+
+    reason: str
+
+
 class Stopped(NamedTuple):
     """The record is cancelled at the wish of a person, or by a halt."""
 
@@ -79,4 +85,4 @@ class Stopped(NamedTuple):
     undo: bool = False
 
 
-Outcome = Next | Done | Waits | Saved | Migrated | Tried | Broke | Yielded | Stopped
+Outcome = Next | Done | Waits | Saved | Migrated | Tried | Broke | Yielded | Suspect | Stopped

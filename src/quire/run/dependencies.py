@@ -47,6 +47,11 @@ class Dependencies:
         self._keepers: list[tuple[asyncio.Task[None], asyncio.Event]] = []
         self._turn = asyncio.Lock()
 
+    @property
+    def given(self) -> Any:
+        """What stands for the dependencies of every workflow; None: each makes its own."""
+        return self._given
+
     def of(self, workflow: Workflow[Any, Any, Any] | None) -> Any:
         """Return what this workflow works with; None if it declares nothing."""
         if self._given is not None or workflow is None or workflow.make_deps is None:

@@ -34,6 +34,11 @@ class Host(Protocol):
     budget_end: float | None
 
     @property
+    def alone(self) -> bool:
+        """Whether nothing else runs in this process beside the record that runs."""
+        ...
+
+    @property
     def threads(self) -> Executor:
         """For plain ``def`` steps."""
         ...

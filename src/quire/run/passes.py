@@ -30,7 +30,7 @@ from quire.model.side import Fanin
 from quire.model.wait import Wait, load_waits
 from quire.rules import moves as transition
 from quire.rules.moves import Move
-from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
+from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Suspect, Tried, Waits, Yielded
 from quire.run import forks
 from quire.run.failure import MOST_OF_A_LINE, MOST_OF_AN_ERROR, Failure, Link, cut, failure_of, own_line
 from quire.run.host import Host, Told
@@ -67,6 +67,10 @@ SCOPE: ContextVar[tuple[str, ...]] = ContextVar("scope", default=())
 BRANCH: ContextVar[tuple[ref[asyncio.Task[Any]] | None, tuple[str, ...]]] = ContextVar("branch", default=(None, ()))
 #: What has a name of its own, or may be given one, is counted in all branches together.
 NAMED = (Kind.ONCE, Kind.MAP)
+
+
+#: What a try that failed comes to.
+Failed = Tried | Broke | Suspect
 
 
 def tell_failed(record: Record, outcome: Tried | Broke) -> None:
@@ -565,6 +569,11 @@ class Hold:
         finally:
             self._unwind()
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the pass has not been settled, and the record has not gone to another."""
+        return self.record.status is Status.RUNNING and not self.lost
+
     def over(self) -> None:
         """The pass has ended. What it is made of is freed now, not when somebody tidies."""
         self.run = _GONE
@@ -684,8 +693,11 @@ class Hold:
             self._quiet = asyncio.get_running_loop().create_future()
             await self._quiet
 
-    def failed(self, error: BaseException, text: str = "") -> Tried | Broke:
+    def failed(self, error: BaseException, text: str = "") -> Failed:
         """What a try that failed comes to: another one, or none. Whether to try again is asked of the user's code."""
+        if isinstance(error, MemoryError) and not self.host.alone:
+            # All that runs here shares the memory: whoever asked last need not have used it up.
+            return Suspect(text or failure_of(error).error)
         found = Failure(text) if text else failure_of(error)
         try:
             delay = self.step.retry.delay(self.record.attempt + 1, error)

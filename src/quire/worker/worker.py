@@ -27,13 +27,14 @@ from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import Worker as WorkerRow
 from quire.rules import moves as transition
-from quire.rules.outcome import Broke, Migrated, Stopped, Tried, Yielded
+from quire.rules.outcome import Broke, Migrated, Stopped, Yielded
 from quire.run import forks, undo
 from quire.run.dependencies import Dependencies
 from quire.run.failure import described, failure_of
-from quire.run.passes import Hold, contained, tell_failed
+from quire.run.passes import Failed, Hold, contained, tell_failed
 from quire.run.run import Run
 from quire.worker import schedule
+from quire.worker.apart import Apart, Spawn
 from quire.worker.committer import Committer
 from quire.worker.lanes import Lanes, Stay
 from quire.worker.slices import FAREWELL_SECONDS, StepTimes
@@ -52,7 +53,10 @@ LEAST_CLAIM = 50
 
 
 class Worker:
-    """Runs records of the workflows in its registry. Implements ``host.Host``."""
+    """Runs records of the workflows in its registry. Implements ``host.Host``.
+
+    ``spawn`` says how a process is started in which a suspect runs alone (``quire.worker.apart``).
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Worker:
         lease: Span | None = None,
         label: str = "",
         public_url: str = "",
+        spawn: Spawn | None = None,
     ) -> None:
         self.ledger = ledger
         self.registry = registry
@@ -90,8 +95,9 @@ class Worker:
         self._given: dict[str, int] = {}
         #: Called with every record that this worker has settled, as it is then.
         self.watchers: list[Callable[[Record], None]] = []
-        self._lanes = Lanes(self._pass, self._let_go, clock)
-        self._hears = self._settled
+        self._lanes = Lanes(self._pass, self.let_go, clock)
+        self._hears = self.settled
+        self.apart = Apart(self, spawn)
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
         self._stopping = False
@@ -114,6 +120,11 @@ class Worker:
         self._new_incarnation()
 
     # -- host.Host ---------------------------------------------------------------------------------------------
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else runs in this process beside the record that runs."""
+        return self.apart.inside is not None
 
     def deps_of(self, workflow: str) -> Any:
         return self.dependencies.of(self.registry.get(workflow))
@@ -271,6 +282,7 @@ class Worker:
         log.warning("worker %s stops its runs: %s", worker_id, why)
         for hold in list(self.holds.values()):
             hold.lose()
+        self.apart.forget()
         self._new_incarnation()
         self._nudge.set()  # what it held is due again, here as well as elsewhere
 
@@ -290,7 +302,7 @@ class Worker:
             for hold in list(self.holds.values()):
                 end = hold.record.run_until
                 if end is not None and self.now() >= end and hold.record.status is Status.RUNNING:
-                    hold.halt(_late(hold))
+                    hold.halt(late(hold))
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -368,6 +380,7 @@ class Worker:
         """Stop, and wait for nothing: what runs goes back to the ledger; what it does not take is not sent again."""
         self.grace = self.committer.patience = 0.0
         self.stop()
+        self.apart.end_now()
         for hold in list(self.holds.values()):
             hold.halt(Yielded("the worker ends"))
 
@@ -381,12 +394,15 @@ class Worker:
     grace: float = 10.0
 
     async def _wind_up(self) -> None:
-        if self.budget_end is None and self.grace > 0:
+        grace = self.grace if self.budget_end is None else 0.0
+        closing = asyncio.ensure_future(self.apart.close(grace))
+        if grace > 0:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._at_rest(), self.grace)
+                await asyncio.wait_for(self._at_rest(), grace)
         self._leaving = True  # what would stay for another step is given back by the farewell
         for hold in list(self.holds.values()):
             hold.halt(Yielded("the worker ends"))
+        await closing
         await self._at_rest()
         self._leaving = False
         self.threads.shutdown(wait=False, cancel_futures=True)
@@ -444,6 +460,10 @@ class Worker:
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
                 return
+            if self.apart.wants_silence and self.holds_only_suspects:
+                self._idle = False
+                await self.apart.inside_next()
+                continue
             slots = self._fitting(every)
             if not slots and not self._asked:
                 if not self._given:
@@ -493,10 +513,15 @@ class Worker:
 
     def _room(self, reach: int) -> int:
         """How many the next claim may take, or whether a start may begin: beside what is held and may come yet."""
-        if self.committer.full:
+        if self.committer.full or self.apart.wants_silence:
             return 0
         coming = sum(free for _, free in self._asked) + self._starting
-        return min(self.concurrency - len(self._given) - coming, reach)
+        return min(self.concurrency - len(self._given) + len(self.apart) - coming, reach)
+
+    @property
+    def holds_only_suspects(self) -> bool:
+        """Nothing runs here and nothing may come: what this worker was given waits to run alone."""
+        return len(self._given) == len(self.apart.waiting) and not self._asked and not self._starting
 
     async def _other_epoch(self, epoch: int) -> None:
         """Somebody halted or resumed: a beat at once tells what is to stop here, so that it begins nothing more."""
@@ -610,7 +635,11 @@ class Worker:
 
     def _begin(self, record: Record, since: float) -> None:
         self._given[record.record_id] = record.version
-        self._lanes.begin(Stay(record, since, self._hears))
+        stay = Stay(record, since, self._hears)
+        if record.losses >= transition.SUSPECT_LOSSES:
+            self.apart.add(stay)
+        else:
+            self._lanes.begin(stay)
 
     async def _pass(self, stay: Stay) -> None:
         """One pass over a record, from the top of its step."""
@@ -618,7 +647,7 @@ class Worker:
         workflow = self.registry.get(record.workflow)
         step = workflow.find(record.step) if workflow is not None else None
         if workflow is None or (step is None and record.step != UNDO):
-            self._let_go(stay)  # not claimed for these; the next beat gives it back
+            self.let_go(stay)  # not claimed for these; the next beat gives it back
             return
         receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
         stay.steps += 1
@@ -629,12 +658,12 @@ class Worker:
             hold = stay.hold = self._held(found, workflow, step, receipts)
         except Exception as error:  # noqa: BLE001 - a migration or a type of the user's may raise anything
             await self._unreadable(record, workflow, step, error)
-            self._let_go(stay)
+            self.let_go(stay)
             return
         if migrated is not None and not await self._migrate(stay, migrated, workflow):
             return
         if self._leaving:  # it comes too late to be asked to yield
-            self._let_go(stay)
+            self.let_go(stay)
             return
         hold.steps, hold.since = stay.steps, stay.since
         if self._times is not None:
@@ -642,15 +671,11 @@ class Worker:
         self.holds[record.record_id] = hold
         await (hold.perform(stay.task, stay.told) if step is not None else undo.perform(hold, stay.told))
 
-    def _settled(self, stay: Stay, verdict: Verdict | BaseException) -> None:
+    def settled(self, stay: Stay, verdict: Verdict | BaseException) -> None:
         """The ledger has answered: the record stays for its next step, or leaves."""
         if isinstance(verdict, Applied):
             record = verdict.record
-            for watcher in self.watchers:
-                try:
-                    watcher(record)
-                except Exception:
-                    log.exception("a watcher of %r failed", record.record_id)
+            self.tell(record)
             # Under a lost answer the record may have gone on, and may even have come back to this worker: by a claim of
             # its own, which has a stay of its own.
             stays = record.status is Status.RUNNING and record.worker == self.worker_id and record.run_id == stay.run_id
@@ -662,7 +687,15 @@ class Worker:
                 return
         elif isinstance(verdict, Exception):
             log.error("a run ended badly: %s", verdict, exc_info=verdict)
-        self._let_go(stay)
+        self.let_go(stay)
+
+    def tell(self, record: Record) -> None:
+        """Tell the watchers what became of a record."""
+        for watcher in self.watchers:
+            try:
+                watcher(record)
+            except Exception:
+                log.exception("a watcher of %r failed", record.record_id)
 
     def _free(self, stay: Stay) -> None:
         """The pass is over."""
@@ -673,7 +706,7 @@ class Worker:
                 del self.holds[stay.record.record_id]
             hold.over()
 
-    def _let_go(self, stay: Stay) -> None:
+    def let_go(self, stay: Stay) -> None:
         """The record leaves this worker."""
         self._free(stay)
         record_id = stay.record.record_id
@@ -685,6 +718,31 @@ class Worker:
         """Whoever waits for room looks again. What a record's end has made due, the ledger tells."""
         if self._until_idle or not (self._idle or self._asked):
             self._nudge.set()
+
+    # -- for those that run alone ------------------------------------------------------------------------------
+
+    @property
+    def given(self) -> int:
+        """How many records the ledger gave this worker."""
+        return len(self._given)
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
+
+    def nudge(self) -> None:
+        """Something has changed: the dispatcher looks again."""
+        self._nudge.set()
+
+    async def tidy_up(self) -> None:
+        """A process has ended: what its worker held goes back."""
+        await self.look_after()
+        self._nudge.set()
+
+    async def nudged(self) -> None:
+        """Wait until something has changed. Only the dispatcher waits."""
+        await self._nudge.wait()
+        self._nudge.clear()
 
     async def _receipts(self, record: Record) -> Sequence[Any]:
         found = await self.ledger.receipts(record_ids=[record.record_id])
@@ -716,9 +774,9 @@ class Worker:
                 return True
             case Refused(code=code, reason=reason):
                 await self._unreadable(record, workflow, hold.step, ValueRefused(f"{code}: {reason}"))
-                self._let_go(stay)
+                self.let_go(stay)
             case _:  # it is another's, or a wish to cancel was obeyed
-                self._settled(stay, verdict)
+                self.settled(stay, verdict)
         return False
 
     async def _unreadable(
@@ -757,7 +815,12 @@ class Worker:
         """One look: take over from the dead, sweep, start what is scheduled. True: there is more to sweep."""
         recovered = await self.ledger.recover()
         # Workers of this machine whose process is gone need not be waited for.
-        dead = [row.worker_id for row in recovered.open if row.worker_id != self.worker_id and self.known_dead(row)]
+        own = self.apart.pids  # what their ends mean is said by whoever watches them
+        dead = [
+            row.worker_id
+            for row in recovered.open
+            if row.worker_id != self.worker_id and row.pid not in own and self.known_dead(row)
+        ]
         if dead:
             recovered = await self.ledger.recover(dead=dead)
         if recovered.records or recovered.workers:
@@ -775,7 +838,8 @@ def claimed_by_start(record: Record, change: Change) -> bool:
 _UNDO_STEP = Step(name=UNDO, fn=None, then=(), retry=undo.RETRY, timeout=3600.0)
 
 
-def _late(hold: Hold) -> Tried | Broke:
+def late(hold: Hold) -> Failed:
+    """What becomes of a try that is past its hard end."""
     text = f"step {hold.step.name!r} took longer than its timeout of {hold.step.timeout:g} s"
     return hold.failed(TimeoutError(text), text)
 

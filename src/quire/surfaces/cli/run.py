@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 
+from quire.client import spawning
 from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, QuireError
@@ -55,6 +56,7 @@ async def working_client(session: Session, files: Sequence[str]) -> AsyncIterato
         session.client(make=True, workflows=workflows, deps=deps) as client,
     ):
         await client.dependencies.open(client.registry)
+        client.spawn = spawning.of_files(session.flags, session.file, flow_files(session, files))
         yield client
 
 

@@ -120,20 +120,22 @@ class Doubts(Suite):
         assert (after.status, after.open_intents) == (Status.NEEDS_APPROVAL, 1)
         assert (await the(ledger)).status is Status.NEEDS_APPROVAL
 
-    async def test_a_worker_lost_too_often_does_not_end_a_record_over_an_open_intent(
+    async def test_a_step_that_ends_its_processes_does_not_end_a_record_over_an_open_intent(
         self, ledger: Ledger, clock: ToldClock
     ) -> None:
         """18, 23."""
         row = await run(ledger)
         await intend(ledger, row)
-        for _ in range(transition.MOST_LOSSES - 1):
-            await lose_worker(ledger, clock)
+        worker = "w1"
+        for _ in range(transition.MOST_DEATHS - 1):
+            row = await the(ledger)
+            row = applied(await move(ledger, row, transition.died(row, clock.now(), "gone"), worker=worker))
             await beat(ledger, worker := new_id())
             assert await claimed(ledger, worker=worker) == ["r"]
 
-        await lose_worker(ledger, clock)
+        row = await the(ledger)
+        after = applied(await move(ledger, row, transition.died(row, clock.now(), "gone"), worker=worker))
 
-        after = await the(ledger)
         assert (after.status, after.open_intents) == (Status.NEEDS_APPROVAL, 1)
         assert after.last_error is not None
 

@@ -347,12 +347,14 @@ class Fanins(Suite):
         assert (await the(ledger, ids[1])).cancel is not None
         assert (await the_fanin(ledger)).abandoned
 
-    async def test_a_lost_child_counts_when_it_ends_in_error(self, ledger: Ledger, clock: ToldClock) -> None:
+    async def test_a_child_that_ends_its_processes_counts_when_it_ends_in_error(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
         await map_over(ledger, await run(ledger), 1)
-        for _ in range(transition.MOST_LOSSES):
+        for _ in range(transition.MOST_DEATHS):
             await beat(ledger, worker := new_id())
-            assert len(await run_children(ledger, worker)) == 1
-            await lose_worker(ledger, clock)
+            [child] = (await run_children(ledger, worker)).values()
+            applied(await move(ledger, child, transition.died(child, clock.now(), "gone"), worker=worker))
 
         assert (await the_fanin(ledger))[3:6] == (1, 0, 1)
         assert (await the(ledger)).status is Status.PENDING

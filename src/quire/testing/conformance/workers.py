@@ -15,12 +15,14 @@ from quire.rules.outcome import Done, Saved
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     a_worker,
+    applied,
     beat,
     claim,
     done,
     intend,
     log,
     lose_worker,
+    move,
     new_answer,
     new_facts,
     new_intent,
@@ -106,7 +108,7 @@ class Workers(Suite):
 
         after = await the(ledger)
         assert (too_early.records, recovered.records, recovered.workers) == (0, 1, 0)
-        assert (after.status, after.worker, after.attempt, after.losses) == (Status.PENDING, None, 1, 1)
+        assert (after.status, after.worker, after.attempt, after.losses) == (Status.PENDING, None, 0, 1)
         assert isinstance(await settle(ledger, row, Done("1", "{}")), Conflict)
 
     async def test_a_worker_is_closed_only_after_its_lease_and_a_grace(self, ledger: Ledger, clock: ToldClock) -> None:
@@ -122,7 +124,7 @@ class Workers(Suite):
         [worker] = await ledger.workers()
         assert worker.closed is not None
         after = await the(ledger)
-        assert (after.status, after.worker, after.attempt, after.losses) == (Status.PENDING, None, 1, 1)
+        assert (after.status, after.worker, after.attempt, after.losses) == (Status.PENDING, None, 0, 1)
         assert (await log(ledger))[-1] == "lost"
 
     async def test_a_beat_that_a_later_claim_overtook_gives_nothing_back(self, ledger: Ledger) -> None:
@@ -191,19 +193,51 @@ class Workers(Suite):
         assert told.lost == ()
         assert (await ledger.recover()).workers == 0
 
-    async def test_a_record_whose_worker_is_lost_too_often_is_an_error(self, ledger: Ledger, clock: ToldClock) -> None:
+    async def test_a_record_whose_workers_are_lost_is_a_suspect_and_loses_no_try(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
         """23."""
         await start(ledger)
-        for n in range(transition.MOST_LOSSES):
+        seen = []
+        for n in range(4):
             await beat(ledger, f"w{n}")
             [row] = (await claim(ledger, worker=f"w{n}")).records
-            assert (row.attempt, row.losses) == (n, n)
+            seen.append((row.attempt, row.losses, transition.suspected(row)))
             await lose_worker(ledger, clock)
 
-        after = await the(ledger)
-        assert (after.status, after.due_at, after.worker) == (Status.ERROR, None, None)
-        assert after.last_error is not None
-        assert "lost 3 times" in after.last_error
+        assert seen == [(0, 0, False), (0, 1, False), (0, 2, True), (0, 2, True)]
+        assert (await the(ledger)).status is Status.PENDING
+
+    async def test_a_suspect_is_handed_to_another_worker_and_belongs_to_it(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        """23, 7."""
+        row = await run(ledger)
+        await beat(ledger, "w1.alone")
+
+        go = transition.apart(row, clock.now(), "w1.alone", 30.0)
+        handed = applied(await move(ledger, row, go, worker="w1"))
+
+        assert (handed.status, handed.worker, handed.run_id) == (Status.RUNNING, "w1.alone", row.run_id)
+        assert (await beat(ledger, "w1.alone", handed)).lost == ()
+        assert (await beat(ledger, "w1", row)).lost == ("r",)
+        assert isinstance(await settle(ledger, row, Done("1", "{}")), Conflict)
+        assert applied(await settle(ledger, handed, Done("1", "{}"))).status is Status.DONE
+
+    async def test_a_process_that_dies_alone_with_its_record_is_a_try_and_the_third_is_an_error(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        """23."""
+        await start(ledger)
+        seen = []
+        for n in range(transition.MOST_DEATHS):
+            await beat(ledger, worker := f"w{n}")
+            [row] = (await claim(ledger, worker=worker)).records
+            row = applied(await move(ledger, row, transition.died(row, clock.now(), "exit code 1"), worker=worker))
+            seen.append((row.status, row.attempt, row.worker))
+
+        assert seen == [(Status.PENDING, 1, None), (Status.PENDING, 2, None), (Status.ERROR, 3, None)]
+        assert "ended 3 processes in which it ran alone (exit code 1)" in (row.last_error or "")
 
     async def test_a_worker_known_to_be_dead_is_closed_before_its_lease_ends(self, ledger: Ledger) -> None:
         row = await run(ledger, "a", worker="dead")

@@ -27,7 +27,7 @@ DOCS = ROOT / "docs"
 OTHERS = frozenset(
     {
         *("alerts.md", "benchmarks-sheets.md", "chat.md", "deploy.md", "missions.md", "server.md", "telemetry.md"),
-        *("panel.md", "benchmarks.md", "cli.md", "errors.md", "transitions.md"),
+        *("panel.md", "benchmarks.md", "cli.md", "errors.md", "transitions.md", "orders.md"),
     }
 )
 PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in OTHERS)]

@@ -2,7 +2,8 @@
 
 An order that was acknowledged is a fact. A record that runs, or that has an effect in doubt, cannot obey at once: then
 the *wish* is kept beside it (``Record.cancel``), through takeovers, doubts and halts. It goes away when it was obeyed,
-when an end of the record came first, or when a later order of a person takes its place.
+when an end of the record came first, or when a later order of a person takes its place. ``order_table`` says what each
+order comes to in each state.
 """
 
 from __future__ import annotations

@@ -70,6 +70,7 @@ from quire.testing.conformance.halts import Halts
 from quire.testing.conformance.kept import Kept
 from quire.testing.conformance.lines import Log
 from quire.testing.conformance.moves import Moves
+from quire.testing.conformance.ordered import Ordered
 from quire.testing.conformance.outcomes import OUTCOMES
 from quire.testing.conformance.pairs import Pairs
 from quire.testing.conformance.pauses import Pauses
@@ -134,6 +135,7 @@ class LedgerConformance(
     Workers,
     Halts,
     Kept,
+    Ordered,
     Pauses,
     Log,
     Questions,

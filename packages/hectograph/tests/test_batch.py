@@ -272,7 +272,7 @@ def test_colours_are_kept_in_eight_bits_beside_their_styles(book: Book) -> None:
     )
 
     found = book.meta(fields="sheets.data.rowData.values.userEnteredFormat", ranges="A1")
-    color = {"red": 0.101960786}
+    color = {"red": 0.09803922}
     assert found["sheets"][0]["data"][0]["rowData"][0]["values"][0]["userEnteredFormat"] == {
         "backgroundColor": color,
         "backgroundColorStyle": {"rgbColor": color},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
 from typing import Any
 
 import pytest
@@ -195,3 +197,105 @@ def test_a_book_of_somebody_else_is_forbidden_and_a_deleted_one_is_gone(api: Dir
             api("GET", path)
         assert caught.value.status == status
     assert caught.value.message == "Requested entity was not found."
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "found"),
+    [
+        ("Hello_World", "World", False),
+        ("Hello_World", "hello_w", True),
+        ("Hello World", "world", True),
+        ("Hello-World", "World", True),
+        ("HelloWorld", "World", False),
+    ],
+)
+def test_a_name_is_found_by_the_beginnings_of_its_words(api: Direct, name: str, wanted: str, found: bool) -> None:
+    made(api, name)
+
+    assert len(api("GET", FILES, q=f"name contains '{wanted}'")["files"]) == found
+
+
+def test_app_properties_belong_to_the_oauth_client(api: Direct) -> None:
+    for token, client in (("a", "client-a"), ("b", "client-b")):
+        api("POST", "/emulator/accounts", {"token": token, "email": "ann@example.com", "client": client})
+    api.user = "a"
+    key = made(api, "x", appProperties={"k": "v"}, properties={"all": "see"})
+    wanted = {"q": "appProperties has { key='k' and value='v' }"}
+
+    assert api("GET", f"{FILES}/{key}", fields="appProperties") == {"appProperties": {"k": "v"}}
+    assert len(api("GET", FILES, **wanted)["files"]) == 1
+    api.user = "b"
+    assert api("GET", f"{FILES}/{key}", fields="appProperties,properties") == {"properties": {"all": "see"}}
+    assert api("GET", FILES, **wanted)["files"] == []
+    api("PATCH", f"{FILES}/{key}", {"appProperties": {"k": "mine"}})
+    api.user = "a"
+    api("PATCH", f"{FILES}/{key}", {"appProperties": {"k": None}})
+    assert api("GET", f"{FILES}/{key}", fields="appProperties") == {}
+    api.user = "b"
+    assert api("GET", f"{FILES}/{key}", fields="appProperties") == {"appProperties": {"k": "mine"}}
+
+
+def test_sharing_mails_each_time_unless_it_is_asked_not_to(api: Direct) -> None:
+    path = f"{FILES}/{made(api, 'plan')}/permissions"
+    given = {"type": "user", "role": "reader", "emailAddress": "bob@example.com"}
+
+    first = api("POST", path, given)
+    again = api("POST", path, given | {"role": "writer"}, emailMessage="look")
+    api("POST", path, given, sendNotificationEmail="false")
+    api("POST", path, {"type": "anyone", "role": "reader"})
+
+    assert first["id"] == again["id"] and again["role"] == "writer"
+    left = api("GET", "/emulator/outbox")["left"]
+    assert [(one["kind"], one["to"], one["summary"]) for one in left] == [
+        ("share", ["bob@example.com"], "shared plan with bob@example.com as reader"),
+        ("share", ["bob@example.com"], "shared plan with bob@example.com as writer"),
+    ]
+    mail = email.message_from_string(left[1]["content"], policy=email.policy.default)
+    assert mail["Subject"] == "Item shared with you: “plan”" and "look" in mail.get_content()
+
+
+def test_an_export_of_more_than_ten_megabytes_is_refused(api: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hectograph.drive import api as drive_api
+
+    monkeypatch.setattr(drive_api, "LARGEST_EXPORT", 3)
+    key = api("POST", "/v1/documents", {})["documentId"]
+    api(
+        "POST",
+        f"/v1/documents/{key}:batchUpdate",
+        {"requests": [{"insertText": {"text": "long", "location": {"index": 1}}}]},
+    )
+
+    status, raw, _ = api.raw("GET", f"{FILES}/{key}/export?mimeType=text/plain")
+    assert status == 403 and b'"reason":"exportSizeLimitExceeded"' in raw
+    assert b"This file is too large to be exported." in raw
+
+
+def test_sharing_too_fast_is_a_fault_with_its_own_reason(api: Direct) -> None:
+    key = made(api, "x")
+    rule = {"fault": "error", "kind": "permissions.create", "status": 403, "reason": "sharingRateLimitExceeded"}
+    api("POST", "/emulator/faults", rule)
+
+    assert refused(api, "POST", f"{FILES}/{key}/permissions", {"type": "anyone", "role": "reader"})[:2] == (
+        403,
+        "sharingRateLimitExceeded",
+    )
+
+
+@pytest.mark.parametrize(("given", "kept"), [(0.5, 127), (0.9, 229), (1, 255), (0.8, 204), (0.7372549, 188)])
+def test_a_colour_is_cut_to_255ths(api: Direct, given: float, kept: int) -> None:
+    book = api.book()
+
+    def stored(red: float) -> float:
+        properties = {"sheetId": 0, "tabColor": {"red": red}}
+        book.batch({"updateSheetProperties": {"properties": properties, "fields": "tabColor"}})
+        return float(book.meta()["sheets"][0]["properties"]["tabColor"]["red"])
+
+    color = stored(given)
+    assert round(color * 255, 4) == kept
+    assert stored(color) == color
+
+
+def test_a_slash_before_the_verb_of_a_method_is_taken(api: Direct) -> None:
+    book = api.book()
+
+    assert api("POST", f"{book.path}/:batchUpdate", {"requests": [{"addSheet": {}}]})["replies"][0]["addSheet"]

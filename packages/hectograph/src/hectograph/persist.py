@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hectograph.core.people import CLIENT
 from hectograph.drive.file import File, Revision
 from hectograph.sheets.a1 import Box
 from hectograph.sheets.book import Book, Sheet
@@ -80,6 +81,7 @@ def _file(file: File) -> dict[str, Any]:
         "content": _bytes(file.content),
         "trashed": file.trashed,
         "more": file.more,
+        "apps": file.apps,
         "permissions": file.permissions,
         "comments": file.comments,
         "revisions": [
@@ -102,7 +104,8 @@ def _read_file(held: dict[str, Any]) -> File:
         held["version"],
         None if content is None else base64.b64decode(content),
         held["trashed"],
-        held["more"],
+        {name: value for name, value in held["more"].items() if name != "appProperties"},
+        held.get("apps") or {CLIENT: held["more"].get("appProperties", {})},
         held["permissions"],
         held["comments"],
         [

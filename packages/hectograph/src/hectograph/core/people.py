@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+#: The OAuth client of a token that nobody declared.
+CLIENT = "emulated-client"
+
 _KEYS = frozenset({"token", "email", "scopes", "client", "valid"})
 
 
@@ -24,7 +27,7 @@ class Caller:
     #: None where the token carries no list: such a token may do everything.
     scopes: frozenset[str] | None = None
     #: The OAuth client. What an application keeps for itself belongs to its client.
-    client: str = "emulated-client"
+    client: str = CLIENT
     valid: bool = True
 
     @property
@@ -61,7 +64,7 @@ class People:
             str(given["token"]),
             str(given["email"]),
             None if scopes is None else frozenset(map(str, scopes)),
-            str(given.get("client", "emulated-client")),
+            str(given.get("client", CLIENT)),
             bool(given.get("valid", True)),
         )
         self.declared[caller.token] = caller

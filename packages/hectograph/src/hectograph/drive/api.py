@@ -23,6 +23,9 @@ from hectograph.drive.file import FOLDER, File, file_json, user
 #: Google's API, as its discovery document describes it.
 API = api("drive.v3")
 
+#: What an export may have at most, in bytes.
+LARGEST_EXPORT = 10 * 2**20
+
 _DEFAULT_FILE = fieldmask.parse("kind,id,name,mimeType,driveId,teamDriveId,resourceKey")
 
 
@@ -44,6 +47,7 @@ class DriveApi(Service):
         if group not in _BUILT or method.name in _NOT_BUILT:
             raise not_built(self.kind(method))
         with self.world.lock:
+            self.world.drive.client = call.caller.client
             if call.media is not None:
                 return drive_upload.stored(self, call, call.media)
             if group == "files":
@@ -53,7 +57,7 @@ class DriveApi(Service):
             if group in {"permissions", "comments", "replies", "revisions"}:
                 file, key = self.world.drive.get(parts["fileId"]), _inner(parts)
                 if group == "permissions":
-                    return drive_permissions.handle(self, method.name, file, key, request)
+                    return drive_permissions.handle(self, method.name, file, key, request, call.caller.email)
                 if group == "revisions":
                     return drive_revisions.handle(self, method.name, file, key, request)
                 return drive_comments.handle(self, method.name, file, parts, request)
@@ -114,7 +118,7 @@ class DriveApi(Service):
 
     def json(self, file: File) -> dict[str, Any]:
         """The resource of a file, with the shared drive or the space that it lies in."""
-        out, home = file_json(file), self.world.drive.home(file)
+        out, home = file_json(self.world.drive.seen(file)), self.world.drive.home(file)
         if home == APP_DATA:
             out["spaces"] = [APP_DATA]
         elif home:
@@ -207,7 +211,10 @@ class DriveApi(Service):
         editor = self.world.drive.editors.get(file.mime_type)
         if editor is None or kind.lower() not in editor.exports:
             raise ApiError.drive(400, "badRequest", "The requested conversion is not supported.", location="convertTo")
-        return Response(200, editor.export(file, kind.lower()), {"Content-Type": kind})
+        content = editor.export(file, kind.lower())
+        if len(content) > LARGEST_EXPORT:
+            raise ApiError.drive(403, "exportSizeLimitExceeded", "This file is too large to be exported.")
+        return Response(200, content, {"Content-Type": kind})
 
     def download(self, file: File, request: Request) -> Response:
         if file.native or file.content is None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from hectograph.core.clock import stamp
 from hectograph.core.error import ApiError, file_not_found
+from hectograph.core.people import CLIENT
 from hectograph.core.switch import Switches
 from hectograph.drive import query
 from hectograph.drive.editor import Editor
@@ -33,6 +35,9 @@ _SETTABLE = {
 #: The folder of each application's own files, which no list shows unless it is asked for that space.
 APP_DATA = "appDataFolder"
 
+#: What a search learns late. Types and folders it knows at once.
+_LAGGING = frozenset({"name", "title", "fullText", "properties", "appProperties"})
+
 _ID_USABLE = {FOLDER, APPS + "drive-sdk"}
 
 
@@ -50,6 +55,8 @@ class Drive:
         self.name_lag_seconds = 0.0
         #: Who keeps what is in a Docs Editors file, by the file's type.
         self.editors: dict[str, Editor] = {}
+        #: The OAuth client of the call under way.
+        self.client = CLIENT
         #: Shared drives by id.
         self.drives: dict[str, dict[str, Any]] = {}
 
@@ -83,6 +90,11 @@ class Drive:
                 above += self.files[key].parents
             seen.add(key)
         return ""
+
+    def seen(self, file: File) -> File:
+        """Return the file as the calling OAuth client sees it: with its own appProperties."""
+        held = file.apps.get(self.client)
+        return replace(file, more={**file.more, "appProperties": held}) if held else file
 
     def touched(self, file: File, *, content: bool = True) -> None:
         file.version += 1
@@ -140,6 +152,7 @@ class Drive:
         _check_properties(given)
         file = self._file(file_id, given.get("name") or "Untitled", mime_type, parents)
         file.more = {k: v for k, v in given.items() if k in _SETTABLE and v is not None}
+        self._set_properties(file, "appProperties", file.more.pop("appProperties", {}))
         if mime_type == SHORTCUT:
             target_id = str(given.get("shortcutDetails", {}).get("targetId", ""))
             pointed = self.files.get(target_id)
@@ -233,15 +246,21 @@ class Drive:
                 file.more["trashedTime"] = stamp(self.now())
         for key in _SETTABLE & given.keys():
             if key in {"properties", "appProperties"}:
-                held = {**file.more.get(key, {}), **(given[key] or {})}
-                file.more[key] = {k: v for k, v in held.items() if v is not None}
-                if not file.more[key]:
-                    del file.more[key]
+                self._set_properties(file, key, given[key] or {})
             else:
                 file.more[key] = given[key]
         self.touched(file, content="modifiedTime" not in given)
         if given.get("modifiedTime"):
             file.modified = datetime.fromisoformat(str(given["modifiedTime"]))
+
+    def _set_properties(self, file: File, name: str, given: Mapping[str, Any]) -> None:
+        """Set some properties; one that is set to null goes."""
+        place, key = (file.apps, self.client) if name == "appProperties" else (file.more, name)
+        held = {k: v for k, v in {**place.get(key, {}), **given}.items() if v is not None}
+        if held:
+            place[key] = held
+        else:
+            place.pop(key, None)
 
     def copy(self, file: File, given: Mapping[str, Any]) -> File:
         if file.mime_type == FOLDER:
@@ -293,11 +312,11 @@ class Drive:
             file
             for file in files
             if wanted.test(
-                *(file, buried, self.account, self.root),
+                *(self.seen(file), buried, self.account, self.root),
                 text=read[file.mime_type].text(file) if file.mime_type in read else "",
             )
         ]
-        if self.name_lag_seconds and wanted.fields & {"name", "title", "fullText"}:
+        if self.name_lag_seconds and wanted.fields & _LAGGING:
             old = self.now() - timedelta(seconds=self.name_lag_seconds)
             found = [f for f in found if (f.named or f.created) <= old]
         found.sort(key=lambda f: f.modified, reverse=True)

@@ -90,8 +90,10 @@ class File:
     version: int = 1
     content: bytes | None = None
     trashed: bool = False
-    #: Everything else that callers may set: description, starred, properties, appProperties, …
+    #: Everything else that callers may set: description, starred, properties, …
     more: dict[str, Any] = field(default_factory=dict)
+    #: The appProperties that each OAuth client has set; no client sees those of another one.
+    apps: dict[str, dict[str, str]] = field(default_factory=dict)
     permissions: dict[str, dict[str, Any]] = field(default_factory=dict)
     comments: dict[str, dict[str, Any]] = field(default_factory=dict)
     revisions: list[Revision] = field(default_factory=list)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from email.message import EmailMessage
 from typing import TYPE_CHECKING, Any
 
 from hectograph.core import fieldmask
 from hectograph.core.error import ApiError
 from hectograph.core.http import Request, Response
-from hectograph.drive.file import File, permission_id
+from hectograph.drive.file import File, link, permission_id
 
 if TYPE_CHECKING:
     from hectograph.drive.api import DriveApi
@@ -18,10 +19,11 @@ _TYPES = {"user", "group", "domain", "anyone"}
 _ROLES = {"owner", "organizer", "fileOrganizer", "writer", "commenter", "reader"}
 
 
-def handle(api: DriveApi, name: str, file: File, key: str, request: Request) -> Response:
+def handle(api: DriveApi, name: str, file: File, key: str, request: Request, sharer: str = "") -> Response:
     drive = api.world.drive
     if name == "permissions.create":
         made = granted(file, api.object(request), transfer=request.flag("transferOwnership"))
+        _notify(api, file, made, request, sharer or api.world.account)
         drive.touched(file, content=False)
         return api.answer(made, "Permission", request, DEFAULT)
     if name == "permissions.list":
@@ -50,6 +52,19 @@ def handle(api: DriveApi, name: str, file: File, key: str, request: Request) -> 
         drive.touched(file, content=False)
         return Response(204)
     return api.answer(held, "Permission", request, DEFAULT)
+
+
+def _notify(api: DriveApi, file: File, made: Mapping[str, Any], request: Request, sharer: str) -> None:
+    """Mail a person or a group that a file was shared; that happens each time, unless the caller asks for none."""
+    if made["type"] not in {"user", "group"} or request.one("sendNotificationEmail").lower() == "false":
+        return
+    mail = EmailMessage()
+    mail["From"], mail["To"] = sharer, made["emailAddress"]
+    mail["Subject"] = f"Item shared with you: “{' '.join(file.name.split())}”"
+    said = request.one("emailMessage")
+    mail.set_content(f"{sharer} has shared an item with you as {made['role']}.\n\n{said}\n{link(file)}\n")
+    summary = f"shared {file.name} with {made['emailAddress']} as {made['role']}"
+    api.world.outgoing.send("share", sharer, (made["emailAddress"],), summary, mail.as_string())
 
 
 def _required(name: str) -> ApiError:
@@ -95,7 +110,7 @@ def granted(file: File, given: Mapping[str, Any], *, transfer: bool = False) -> 
     made: dict[str, Any] = {"kind": "drive#permission", "type": kind, "role": role}
     email, domain = given.get("emailAddress"), given.get("domain")
     if kind in {"user", "group"}:
-        if not email or "@" not in email or " " in email:
+        if not email or "@" not in email or len(email.split()) != 1:
             raise _wrong("emailAddress")
         made |= {"id": permission_id(email), "emailAddress": email, "displayName": email.partition("@")[0]}
         made["deleted"] = False

@@ -149,11 +149,11 @@ class _Parser:
 def _contains(facts: dict[str, Any], name: str, wanted: str) -> bool:
     low = wanted.casefold()
     if name == "name":
-        # Drive matches the beginnings of words only.
+        # Drive matches the beginnings of words only, and an underscore does not end a word.
         text = str(facts.get("name", "")).casefold()
         return (
             text.startswith(low)
-            or any(word.startswith(low) for word in re.split(r"[\s_\-.]+", text))
+            or any(word.startswith(low) for word in re.split(r"[\s\-.]+", text))
             or (" " in low and low in text)
         )
     if name == "fullText":

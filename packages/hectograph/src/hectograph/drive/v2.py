@@ -32,6 +32,7 @@ class DriveV2(Service):
         if group not in _BUILT or call.name in _NOT_BUILT:
             raise not_built(self.kind(call.method))
         with self.world.lock:
+            self.world.drive.client = call.caller.client
             if call.media is not None:
                 return drive_upload.stored(self._files, call, call.media, v2=True)
             return _handle(self._files, group, verb, call.parts, call.request)
@@ -78,7 +79,7 @@ def answer(value: Any, request: Request, etag: str = "") -> Response:
 
 
 def file_answer(api: DriveApi, file: File, request: Request) -> Response:
-    return answer(file_json_v2(file, api.base()), request, file.etag)
+    return answer(file_json_v2(api.world.drive.seen(file), api.base()), request, file.etag)
 
 
 def check_match(file: File, request: Request) -> None:
@@ -127,7 +128,7 @@ def _files(api: DriveApi, verb: str, parts: Mapping[str, str], request: Request)
             }
             if start + size < len(found):
                 out["nextPageToken"] = api.next_page(start + size)
-            out["items"] = [file_json_v2(file, api.base()) for file in found[start : start + size]]
+            out["items"] = [file_json_v2(drive.seen(file), api.base()) for file in found[start : start + size]]
             return answer(out, request)
         case "insert":
             made = drive.create(v3_body(api.object(request)))
@@ -280,7 +281,7 @@ def _properties(api: DriveApi, verb: str, file: File, key: str, request: Request
     def shown(name: str) -> list[dict[str, Any]]:
         out = []
         for where, visibility in (("properties", "PUBLIC"), ("appProperties", "PRIVATE")):
-            for held, value in file.more.get(where, {}).items():
+            for held, value in api.world.drive.seen(file).more.get(where, {}).items():
                 if not name or held == name:
                     link = f"{api.base()}drive/v2/files/{file.file_id}/properties/{held}?visibility={visibility}"
                     out.append({"kind": "drive#property", "etag": file.etag, "selfLink": link, "key": held}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,11 +51,21 @@ def theme() -> dict[str, Any]:
     }
 
 
+def _rounded(value: float) -> float:
+    """The nearest number of single precision."""
+    (near,) = struct.unpack("f", struct.pack("f", value))
+    return float(near)
+
+
 def color(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A colour as it is given back: without what is zero, and without alpha, which Sheets does not keep."""
+    """A colour as it is given back: without what is zero, and without alpha, which Sheets does not keep.
+
+    Sheets computes in single precision and cuts what is less than one 255th: half of red is 127 of 255.
+    """
     out: dict[str, Any] = {}
     for name in ("red", "green", "blue"):
-        channel = math.floor(min(1.0, max(0.0, float(value.get(name, 0)))) * 255 + 0.5)
+        share = _rounded(min(1.0, max(0.0, float(value.get(name, 0)))))
+        channel = math.floor(_rounded(share * 255))
         if channel:
             out[name] = single(channel / 255)
     return out

@@ -45,10 +45,6 @@ async def probe(act: Act, to: str, *, copy: bool = False) -> str:
     return to
 
 
-def plain(act: Act, to: str) -> str:
-    return to
-
-
 def flow(**options: Any) -> Any:
     return Workflow("flow", **options)
 
@@ -189,15 +185,18 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a migration declared twice": (migrated_twice, "declares the migration from version 1 twice"),
     "data of no type": (lambda: scheduled(5), "the data of workflow 'flow' cannot be of type 5"),
     "a result of no type": (lambda: checked(_ending(Odd)), "the result of workflow 'flow' cannot be of type"),
-    "an effect that is no function": (lambda: effect("x"), "is no 'async def' function"),  # type: ignore[call-overload]
-    "an effect without its act": (lambda: done(nothing), "its first is its Act: async def nothing(act, …)"),
+    "an effect that is no function": (lambda: effect("x"), "an effect must be a function of its Act"),  # type: ignore[call-overload]
+    "an effect without its act": (lambda: done(nothing), "its first is its Act: def nothing(act, …)"),
     "an option of an effect": (lambda: done(time_out=5), "@effect takes no option 'time_out'; did you mean 'timeout'?"),
     "a timeout of an effect": (lambda: done(timeout="x"), "the timeout of effect 'act': 'x' is no span of time"),
     "no time for an effect": (lambda: done(timeout=0), "the timeout of effect 'act' is 0"),
     "no settling": (lambda: done(settle=None), "the settle of effect 'act': None is no span of time"),
     "a rate of an effect": (lambda: done(rate="1/s"), "the rate of effect 'act' is '1/s'"),
     "a word for repeating": (lambda: done(repeat="no"), "repeat of effect 'act' is 'no'; it must be True or False"),
-    "a probe that is plain": (lambda: done(probe=plain), "the probe of effect 'act' is no 'async def' function"),
+    "a probe that is none": (
+        lambda: done(probe="find"),
+        "the probe of effect 'act' must be a function; 'find' is none",
+    ),
     "a probe of other arguments": (
         lambda: done(probe=nothing),
         "the probe of effect 'act' cannot be called like its act",

@@ -13,7 +13,7 @@ from quire.errors import CodeChanged
 from quire.model.codec import Codec, codec
 from quire.model.receipt import Kind, Receipt
 from quire.run.passes import Hold, contained, contained_in_thread
-from quire.workflows.effect import path_of
+from quire.workflows.effect import is_async, path_of
 from quire.workflows.workflow import hints_of
 
 
@@ -63,8 +63,7 @@ async def call(hold: Hold, fn: Callable[..., Any], key: str, name: str, args: An
         return type_.decode(known.value, f"the receipt of {name!r}")
     with hold.flight():
         value: Any
-        inner = fn.func if isinstance(fn, partial) else fn
-        if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__):
+        if is_async(fn):
             value = await contained(fn(*args, **kwargs))
         else:
             loop = asyncio.get_running_loop()

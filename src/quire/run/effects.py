@@ -9,10 +9,13 @@ until the target has had time to show it, then probes; what cannot be known is a
 from __future__ import annotations
 
 import asyncio
+import logging
+from dataclasses import replace
 from typing import Any
 
 from quire.clock import next_id, seconds
 from quire.errors import DefinitionError, EffectChanged, ReceiptForged, ValueRefused
+from quire.model.change import Change
 from quire.model.codec import PLAIN, schema_of
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.wait import On, Wait
@@ -22,6 +25,8 @@ from quire.run.calls import check_code, returns
 from quire.run.failure import failure_of
 from quire.run.passes import Hold, IntentTaken, RateUsedUp, contained
 from quire.workflows.effect import Act, Effect, NotDone, needed_deps
+
+log = logging.getLogger("quire.worker")
 
 #: How long to leave an effect, at the least, to whoever is doing it: another record, or an earlier pass.
 LOOK_AGAIN_SECONDS = 2.0
@@ -117,8 +122,10 @@ async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt
     return hold.known.get(key)
 
 
-def _act_of(hold: Hold, key: str) -> Act[Any]:
-    return Act(key=fingerprint(key), deps=hold.host.deps_of(hold.workflow.name), record_id=hold.record.record_id)
+def _act_of(hold: Hold, key: str, until: float | None = None) -> Act[Any]:
+    act: Act[Any] = Act(fingerprint(key), hold.host.deps_of(hold.workflow.name), hold.record.record_id)
+    clock = hold.host.clock
+    return act if until is None else replace(act, _left=lambda: until - clock.boottime())
 
 
 def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
@@ -155,14 +162,18 @@ async def _act(
         undo=effect.path if effect.undo is not None else "",
         nonce=next_id(),  # of this try: the next one in the same pass is another act, not this one said again
     )
-    acting = (key, intent.nonce)
-    host.acting.add(acting)
+    host.acting.add((key, intent.nonce))
+    late = False
     try:
         await hold.facts([intent], (effect.rate,) if effect.rate is not None else ())
         hold.known[key] = intent
         return await _acted(hold, effect, intent, until, args, kwargs)
+    except StillActing:
+        late = True
+        raise
     finally:
-        host.acting.discard(acting)
+        if not late:
+            host.acting.discard((key, intent.nonce))
 
 
 async def _acted(
@@ -175,8 +186,16 @@ async def _acted(
         await hold.deliver(_void(hold, intent))
         raise NotDone("the worker was away too long between its intent and the act; it did not act")
     try:
-        async with asyncio.timeout(left):
-            value = await contained(host.act(effect, _act_of(hold, intent.key), args, kwargs))
+        acting = contained(host.act(effect, _act_of(hold, intent.key, until), args, kwargs))
+        if effect.in_thread:
+            value = await _in_thread(hold, effect, intent, asyncio.ensure_future(acting), left)
+        else:
+            async with asyncio.timeout(left):
+                value = await acting
+    except StillActing as error:
+        hold.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
+        await hold.facts(())
+        raise
     except (NotDone, ConnectionRefusedError) as error:
         await hold.deliver(_void(hold, intent))
         raise NotDone(str(error)) from error
@@ -206,6 +225,45 @@ async def _done(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, valu
     if receipt.unfit:
         raise _Unfit(problem)
     return value
+
+
+class StillActing(TimeoutError):
+    """The act's time is over, and its thread goes on."""
+
+
+async def _in_thread(
+    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, acting: asyncio.Future[Any], left: float
+) -> Any:
+    """Wait for an act in a thread as long as it may take. Nobody can stop it: then the worker keeps the intent."""
+    await asyncio.wait({acting}, timeout=left)
+    if acting.done():
+        return acting.result()
+    hold.host.late(_late(hold, effect, intent, acting))
+    raise StillActing(
+        f"effect {effect.name!r} still runs in its thread after {effect.timeout}; give act.time_left to what hangs"
+    )
+
+
+async def _late(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, acting: asyncio.Future[Any]) -> None:
+    """Write what came of an act that ended after its time: the intent alone fences it, whatever the record does."""
+    host = hold.host
+    receipt: Receipt | None = None
+    try:
+        value = await acting
+        try:
+            text, _ = returns(effect.act).nearest(value, f"what effect {effect.name!r} returned")
+        except Exception:  # noqa: BLE001 - a type's own code may raise anything; it happened all the same
+            text = ""
+        receipt = host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
+    except (NotDone, ConnectionRefusedError):
+        receipt = intent._replace(stage=Stage.VOID)
+    except Exception as error:  # noqa: BLE001 - nobody knows how it ended: the next pass finds the intent
+        log.warning("effect %r of %r: %s", effect.name, intent.record_id, failure_of(error).error)
+    finally:
+        host.acting.discard((intent.key, intent.nonce))
+    if receipt is not None:
+        change = Change(next_id(), intent.record_id, hold.record.version, None, host.worker_id, receipts=(receipt,))
+        await host.submit(change)
 
 
 class _Unfit(Exception):
@@ -246,6 +304,9 @@ async def _in_doubt(
         await hold.deliver(_void(hold, intent))
         return None
     settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)
+    if _acts_here(hold, intent):  # in a thread that has outlived its time: nobody need be asked before it has ended
+        until = host.now() + min(30.0, max(LOOK_AGAIN_SECONDS, seconds(effect.timeout)))
+        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to end", until=until))
     if host.now() < settled:
         await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to settle", until=settled))
     if effect.probe is None:

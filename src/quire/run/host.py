@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
@@ -72,6 +72,10 @@ class Host(Protocol):
 
     async def lease_until(self, span: float) -> float:
         """A moment on ``clock.boottime``, ``span`` from now, within the lease, which is renewed first if need be."""
+        ...
+
+    def late(self, work: Coroutine[Any, Any, None]) -> None:
+        """Keep the task of an act that goes on in its thread, until it has ended."""
         ...
 
     async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:

@@ -138,6 +138,9 @@ class Run(Generic[D, X]):
     @overload
     def once(self, name: str, act: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Pending[T]: ...
 
+    @overload
+    def once(self, name: str, act: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Pending[T]: ...
+
     def once(self, effect: Any, /, *args: Any, **kwargs: Any) -> Pending[Any]:
         """Do something irreversible, at most once. In doubt it is probed, or a person is asked; never guessed."""
         hold = self._hold

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from quire.clock import seconds
@@ -104,6 +105,7 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
     await hold.facts([intent])
     act: Act[Any] = Act(key=fingerprint(key), deps=host.deps_of(workflow), record_id=receipt.record_id)
     value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
+    act = replace(act, _left=lambda: until - host.clock.boottime())
     left = until - host.clock.boottime()
     if left <= 0:
         await hold.deliver(intent._replace(stage=Stage.VOID))

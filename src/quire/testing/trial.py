@@ -299,7 +299,9 @@ class Trial(Generic[D, R, X]):
         self._acts.append((effect, (*args, *kwargs.values())))
         fake = self._fakes.get(effect, _MISSING)
         if fake is _MISSING:
-            value = await (effect.act(*args, **kwargs) if effect.bare else effect.act(act, *args, **kwargs))
+            value = effect.act(*args, **kwargs) if effect.bare else effect.act(act, *args, **kwargs)
+            if isinstance(value, Awaitable):
+                value = await value
         elif isinstance(fake, BaseException):
             self._acts.pop()
             raise fake

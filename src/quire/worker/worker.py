@@ -8,13 +8,15 @@ ends, or, if asked, when nothing is left to do.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
@@ -31,14 +33,14 @@ from quire.rules.outcome import Broke, Migrated, Stopped, Yielded
 from quire.run import forks, undo
 from quire.run.dependencies import Dependencies
 from quire.run.failure import described, failure_of
-from quire.run.passes import Failed, Hold, contained, tell_failed
+from quire.run.passes import Failed, Hold, contained, contained_in_thread, tell_failed
 from quire.run.run import Run
 from quire.worker import schedule
 from quire.worker.apart import Apart, Spawn
 from quire.worker.committer import Committer
 from quire.worker.lanes import Lanes, Stay
 from quire.worker.slices import FAREWELL_SECONDS, StepTimes
-from quire.workflows.effect import Act, Effect, longest_timeout
+from quire.workflows.effect import Act, Effect, NotDone, is_async, longest_timeout
 from quire.workflows.workflow import Registry, Step, Workflow
 
 log = logging.getLogger("quire.worker")
@@ -84,7 +86,9 @@ class Worker:
         self.lease = max(self.lease, 1.6 * longest_timeout()) if lease is None else self.lease
         self.committer = Committer(ledger, clock)
         self.submit, self.put = self.committer.submit, self.committer.put
-        self.threads = ThreadPoolExecutor(min(32, max(4, concurrency)), forks.STEP_THREAD)
+        self._make_threads()
+        #: Acts that go on in their threads although their steps have given them up.
+        self._late: set[asyncio.Task[None]] = set()
         self.budget_end: float | None = None
         self._budget = 0.0
         #: With a budget: what is known of how long steps take.
@@ -167,15 +171,34 @@ class Worker:
         return min(self.clock.boottime() + span, self._lease_end)
 
     async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
-        return await (effect.act(*args, **kwargs) if effect.bare else effect.act(act, *args, **kwargs))
+        return await self._called(effect.act, act, *(() if effect.bare else (act,)), *args, **kwargs)
 
     async def probe(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
         assert effect.probe is not None
-        return await effect.probe(act, *args, **kwargs)
+        return await self._called(effect.probe, act, act, *args, **kwargs)
 
     async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
         assert effect.undo is not None
-        await contained(effect.undo(act, value))
+        await contained(self._called(effect.undo, act, act, value))
+
+    async def _called(self, fn: Callable[..., Any], act: Act[Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a part of an effect; a plain function in a thread. One that gets its thread too late is not called."""
+        if is_async(fn):
+            return await fn(*args, **kwargs)
+
+        def begun() -> Any:
+            if act.time_left <= timedelta(0):
+                raise NotDone("it got no thread in time; it did not act")
+            return contained_in_thread(fn, *args, **kwargs)
+
+        value = await asyncio.get_running_loop().run_in_executor(self._act_threads, begun)
+        return await value if inspect.isawaitable(value) else value
+
+    def late(self, work: Coroutine[Any, Any, None]) -> None:
+        """Keep the task of an act that goes on in its thread; this worker does not end before it."""
+        task = asyncio.ensure_future(work)
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
 
     def known_dead(self, worker: WorkerRow) -> bool:
         return process.known_dead(worker)
@@ -404,9 +427,20 @@ class Worker:
             hold.halt(Yielded("the worker ends"))
         await closing
         await self._at_rest()
+        if self._late:  # nobody can stop a thread, nor end the process over it; a farewell would say that it has ended
+            log.warning("%s waits for %d acts that run in threads", self.worker_id, len(self._late))
+            await asyncio.wait(self._late)
+            await self._at_rest()
         self._leaving = False
-        self.threads.shutdown(wait=False, cancel_futures=True)
-        self.threads = ThreadPoolExecutor(min(32, max(4, self.concurrency)), forks.STEP_THREAD)
+        for threads in (self.threads, self._act_threads):
+            threads.shutdown(wait=False, cancel_futures=True)
+        self._make_threads()
+
+    def _make_threads(self) -> None:
+        """Make the threads for plain steps, and those for plain effects, which waiting steps cannot take away."""
+        count = min(32, max(4, self.concurrency))
+        self.threads = ThreadPoolExecutor(count, forks.STEP_THREAD)
+        self._act_threads = ThreadPoolExecutor(count, forks.STEP_THREAD)
 
     async def _at_rest(self) -> None:
         """Until no step runs and nothing is on its way to the ledger."""

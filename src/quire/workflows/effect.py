@@ -8,7 +8,9 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast, get_args, get_origin, overload
 
@@ -26,6 +28,10 @@ T = TypeVar("T")
 X = TypeVar("X", default=None)
 
 
+#: The ``time_left`` of an act that no worker performs, in a test.
+DEFAULT_SECONDS = 30.0
+
+
 class NotDone(Exception):
     """It surely did not happen. A probe returns it; an act raises it."""
 
@@ -38,15 +44,22 @@ class Act(Generic[X]):
     key: str
     deps: X
     record_id: str
+    #: How many seconds are left.
+    _left: Callable[[], float] = field(default=lambda: DEFAULT_SECONDS, repr=False, compare=False)
+
+    @property
+    def time_left(self) -> timedelta:
+        """Until this act must have ended. Give it to what may hang: ``timeout=act.time_left.total_seconds()``."""
+        return timedelta(seconds=max(0.0, self._left()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect(Generic[P, T, X]):
     """An act that is done at most once per key."""
 
-    act: Callable[Concatenate[Act[X], P], Awaitable[T]]
-    probe: Callable[Concatenate[Act[X], P], Awaitable[T | NotDone]] | None = None
-    undo: Callable[[Act[X], T], Awaitable[object]] | None = None
+    act: Callable[Concatenate[Act[X], P], Awaitable[T] | T]
+    probe: Callable[Concatenate[Act[X], P], Awaitable[T | NotDone] | T | NotDone] | None = None
+    undo: Callable[[Act[X], T], object] | None = None
     #: Acting again is harmless.
     repeat: bool = False
     #: The target itself refuses a second act with the same key: then "not there" is sure enough to act again.
@@ -76,6 +89,11 @@ class Effect(Generic[P, T, X]):
         return replace(self, own_key=key)
 
     @property
+    def in_thread(self) -> bool:
+        """Its act is a plain function: it runs in a thread, which nobody can stop."""
+        return not is_async(self.act)
+
+    @property
     def path(self) -> str:
         """Where the effect is found again."""
         return path_of(self.act)
@@ -94,13 +112,20 @@ class Effect(Generic[P, T, X]):
                 raise DefinitionError(
                     f"the effect {self.name!r} is called without its Act; use run.once({self.name}, …)"
                 )
-            return await self.act(*args, **kwargs)
+            value = self.act(*args, **kwargs)
+            return await value if inspect.isawaitable(value) else value
 
     def __hash__(self) -> int:
         return hash(self.path)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Effect) and other.path == self.path
+
+
+def is_async(fn: Callable[..., object]) -> bool:
+    """Whether calling the function gives something to await."""
+    inner = fn.func if isinstance(fn, partial) else fn
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__)
 
 
 def path_of(fn: Callable[..., object]) -> str:
@@ -122,7 +147,21 @@ def needed_deps(act: Callable[..., Any]) -> type | None:
 class _Declared(Protocol):
     """What ``@effect(...)`` without a probe or an undo makes of any act."""
 
+    @overload
     def __call__(self, act: Callable[Concatenate[Act[X], P], Awaitable[T]], /) -> Effect[P, T, X]: ...
+
+    @overload
+    def __call__(self, act: Callable[Concatenate[Act[X], P], T], /) -> Effect[P, T, X]: ...
+
+
+class _DeclaredWith(Protocol[P, T, X]):
+    """The same with a probe or an undo, which say what the act takes and returns."""
+
+    @overload
+    def __call__(self, act: Callable[Concatenate[Act[X], P], Awaitable[T]], /) -> Effect[P, T, X]: ...
+
+    @overload
+    def __call__(self, act: Callable[Concatenate[Act[X], P], T], /) -> Effect[P, T, X]: ...
 
 
 #: Effects by their path, as they are declared.
@@ -151,6 +190,10 @@ def effect(act: Callable[Concatenate[Act[X], P], Awaitable[T]], /) -> Effect[P, 
 
 
 @overload
+def effect(act: Callable[Concatenate[Act[X], P], T], /) -> Effect[P, T, X]: ...
+
+
+@overload
 def effect(
     *,
     repeat: bool = False,
@@ -166,18 +209,36 @@ def effect(
 def effect(
     *,
     probe: Callable[Concatenate[Act[X], P], Awaitable[T | NotDone]] | None = None,
-    undo: Callable[[Act[X], T], Awaitable[object]] | None = None,
+    undo: Callable[[Act[X], T], object] | None = None,
     repeat: bool = False,
     fenced: bool = False,
     retry: Retry = ...,
     timeout: Span = "30s",
     settle: Span = "60s",
     rate: Rate | None = None,
-) -> Callable[[Callable[Concatenate[Act[X], P], Awaitable[T]]], Effect[P, T, X]]: ...
+) -> _DeclaredWith[P, T, X]: ...
+
+
+@overload
+def effect(
+    *,
+    probe: Callable[Concatenate[Act[X], P], T | NotDone],
+    undo: Callable[[Act[X], T], object] | None = None,
+    repeat: bool = False,
+    fenced: bool = False,
+    retry: Retry = ...,
+    timeout: Span = "30s",
+    settle: Span = "60s",
+    rate: Rate | None = None,
+) -> _DeclaredWith[P, T, X]: ...
 
 
 def effect(act: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Declare an act on the world outside: ``@effect`` or ``@effect(probe=..., undo=...)``."""
+    """Declare an act on the world outside: ``@effect`` or ``@effect(probe=..., undo=...)``.
+
+    An act is an ``async def`` or a plain function. A plain one runs in a thread, which nobody can stop: give
+    ``act.time_left`` to what may hang in it.
+    """
 
     declared.options(options, _OPTIONS, "@effect")
 
@@ -193,19 +254,20 @@ def effect(act: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 _OPTIONS = ("probe", "undo", "repeat", "fenced", "retry", "timeout", "settle", "rate")
 
 
-def _check(fn: Callable[..., Any], options: Mapping[str, Any]) -> None:
+def _check(fn: Any, options: Mapping[str, Any]) -> None:
     """Refuse an effect that could not be done, probed or undone as it is declared."""
-    if not inspect.iscoroutinefunction(fn):
-        name = getattr(fn, "__qualname__", None) or repr(fn)
-        raise DefinitionError(f"the effect {name!r} is no 'async def' function")
+    if not callable(fn) or inspect.isclass(fn) or not hasattr(fn, "__qualname__"):
+        raise DefinitionError(f"an effect must be a function of its Act, (act, …); {fn!r} is none")
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise DefinitionError(f"the effect {fn.__qualname__!r} yields, so that calling it does nothing; let it return")
     whose = f"effect {fn.__qualname__!r}"
     parameters = inspect.signature(fn, follow_wrapped=False).parameters.values()
     places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
     if not places and not any(one.kind is one.VAR_POSITIONAL for one in parameters):
-        raise DefinitionError(f"{whose} takes no parameter; its first is its Act: async def {fn.__name__}(act, …)")
+        raise DefinitionError(f"{whose} takes no parameter; its first is its Act: def {fn.__name__}(act, …)")
     for word in ("probe", "undo"):
-        if options.get(word) is not None and not inspect.iscoroutinefunction(options[word]):
-            raise DefinitionError(f"the {word} of {whose} is no 'async def' function")
+        if options.get(word) is not None and not callable(options[word]):
+            raise DefinitionError(f"the {word} of {whose} must be a function; {options[word]!r} is none")
     probe, undo = options.get("probe"), options.get("undo")
     named = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     if probe is not None and not declared.accepts(probe, places, named):
@@ -220,7 +282,7 @@ def _check(fn: Callable[..., Any], options: Mapping[str, Any]) -> None:
     declared.rate(options.get("rate"), whose)
 
 
-def bare_effect(name: str, act: Callable[..., Awaitable[T]]) -> Effect[..., T, Any]:
+def bare_effect(name: str, act: Callable[..., Awaitable[T] | T]) -> Effect[..., T, Any]:
     """An act without a declaration: nothing probes it and nothing undoes it; in doubt a person is asked."""
     return cast("Effect[..., T, Any]", Effect(act=act, name=name, bare=True))
 

@@ -27,6 +27,7 @@ from quire.ledger.postgres.ledger import PostgresLedger
 from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Change, Claim, Holding, Slot
 from quire.model.receipt import Kind, Stage
+from quire.model.row import replace
 from quire.model.side import Worker
 from quire.run.dependencies import Dependencies
 from quire.testing import ToldClock
@@ -167,7 +168,7 @@ async def test_an_act_under_way_has_a_lock_until_its_receipt(tmp_path: Path) -> 
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         [intent] = await client.ledger.receipts(record_ids=["a/b"])
-        void = Change("v", "a/b", 0, None, receipts=(intent._replace(stage=Stage.VOID),))
+        void = Change("v", "a/b", 0, None, receipts=(replace(intent, stage=Stage.VOID),))
         await client.ledger.commit([void])
         await Projector(client.ledger, folder, client.clock).catch_up()
 

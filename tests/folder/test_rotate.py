@@ -15,6 +15,7 @@ from quire.folder.local import LocalFolder
 from quire.folder.projector import Projector
 from quire.folder.segment import path_of, read_segment
 from quire.model.event import Event
+from quire.model.row import field_values
 from quire.model.side import Setting
 from quire.testing import ToldClock
 from quire.upkeep.rotate import rotate
@@ -48,7 +49,7 @@ async def test_the_logs_of_ended_records_move_and_verification_still_succeeds(tm
         assert [line for line in left if line.record_id == "open"] == [
             line for line in lines if line.record_id == "open"
         ]
-        assert sorted(read_segment(1, content).lines) == sorted(mine)
+        assert sorted(read_segment(1, content).lines, key=field_values) == sorted(mine, key=field_values)
         found = await verify(client, folder)
         assert found.ok, found.differences
         assert found.lines == len(lines)

@@ -8,6 +8,7 @@ from quire.folder.runlog import Run, fields, split
 from quire.model.codec import dump
 from quire.model.event import Event
 from quire.model.record import Record, Status, new_record
+from quire.model.row import replace
 
 
 def lines(*told: str | tuple[str, dict[str, object]] | tuple[str, dict[str, object], str]) -> list[Event]:
@@ -25,7 +26,7 @@ def lines(*told: str | tuple[str, dict[str, object]] | tuple[str, dict[str, obje
 
 def record(status: Status = Status.PENDING, version: int = 0, run_id: str = "run_1") -> Record:
     made = new_record(record_id="r", workflow="w", step="a", data="{}", now=0.0)
-    return made._replace(status=status, version=version, run_id=run_id)
+    return replace(made, status=status, version=version, run_id=run_id)
 
 
 def outcomes(events: list[Event], row: Record | None = None) -> list[tuple[str, str, int, int]]:

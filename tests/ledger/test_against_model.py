@@ -29,6 +29,7 @@ from quire.model.change import Change, Claim, Claimed, Holding, Order, Query, Ra
 from quire.model.event import Event, Line, first_break
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import field_values, replace
 from quire.model.side import EVERYWHERE
 from quire.model.wait import On, Wait
 from quire.rules import moves as transition
@@ -190,13 +191,13 @@ class SameAsTheModel(RuleBasedStateMachine):
 
     @rule(place=few)
     def claim_again(self, place: int) -> None:
-        self._claim(self.claims[-1 - place % len(self.claims)]._replace(again=True))
+        self._claim(replace(self.claims[-1 - place % len(self.claims)], again=True))
 
     def _claim(self, claim: Claim) -> None:
         priorities = any(row.priority for row in self.model.tables.all_records.values())
 
         def same(answer: Claimed) -> object:
-            rows = sorted(answer.records) if claim.again else answer.records
+            rows = sorted(answer.records, key=field_values) if claim.again else answer.records
             # When something is left, it is due already; among priorities the moment is a guess.
             next_due = answer.next_due_at if answer.left_priority is None and not priorities else None
             return rows, answer.now, answer.left_priority is None, next_due
@@ -225,7 +226,7 @@ class SameAsTheModel(RuleBasedStateMachine):
             outcome = Waits((on_signal(row, until=self.now + 30), Wait(On.TIMER, "t", until=self.now + 20)), "{}")
         slot = SLOTS.get((row.workflow, "next")) if keep and isinstance(outcome, Next) and name == "next" else None
         mine = [intent for intent in self.intents if intent.record_id == row.record_id]
-        carried = tuple(intent._replace(stage=Stage.DONE, value="1") for intent in mine[-receipts:] if receipts)
+        carried = tuple(replace(intent, stage=Stage.DONE, value="1") for intent in mine[-receipts:] if receipts)
         if receipts == 2:
             carried += (new_answer(row, "ride"),)
         self.commit(new_settle(row, outcome, self.now, keep=slot, receipts=carried))
@@ -260,7 +261,7 @@ class SameAsTheModel(RuleBasedStateMachine):
         intent = self.intents[-1 - place % len(self.intents)]
         if stage is Stage.UNDONE and self.stages.get(intent.key) is not Stage.DONE:
             return
-        receipt = intent._replace(stage=stage, value="1", nonce="other" if other else intent.nonce)
+        receipt = replace(intent, stage=stage, value="1", nonce="other" if other else intent.nonce)
         record = self.model.tables.all_records[intent.record_id]
         self.commit(new_facts(record, receipt))
 
@@ -315,7 +316,7 @@ class SameAsTheModel(RuleBasedStateMachine):
         for intent in self.model.tables.intents(row.record_id):
             stage = Stage.DONE if happened else Stage.VOID
             go = transition.resolved(row, self.now, intent.key, {})
-            self.commit(new_move(row, go, receipts=(intent._replace(stage=stage),)))
+            self.commit(new_move(row, go, receipts=(replace(intent, stage=stage),)))
             return
 
     @rule(worker=st.sampled_from(WORKERS), knows=st.booleans())
@@ -410,10 +411,10 @@ class SameAsTheModel(RuleBasedStateMachine):
         async def look(ledger: Ledger) -> list[Any]:
             return [
                 await ledger.find(Query(limit=1000)),
-                sorted(await ledger.counts()),
-                sorted(await ledger.receipts(record_ids=ids)),
-                sorted(await ledger.workers()),
-                [sorted(await ledger.fanins(record_id)) for record_id in parents],
+                sorted(await ledger.counts(), key=field_values),
+                sorted(await ledger.receipts(record_ids=ids), key=field_values),
+                sorted(await ledger.workers(), key=field_values),
+                [sorted(await ledger.fanins(record_id), key=field_values) for record_id in parents],
                 [await ledger.signals(record_id) for record_id in sent],
             ]
 
@@ -425,7 +426,7 @@ class SameAsTheModel(RuleBasedStateMachine):
             some = self.run(ledger.events(after=self.last_lines[n]))
             self.last_lines[n] = some[-1].seq if some else self.last_lines[n]
             # Which of several lost records is written down first is the store's own affair.
-            news.append(sorted((event._replace(seq=0) for event in some), key=lambda event: (event.record_id, event.n)))
+            news.append(sorted((replace(event, seq=0) for event in some), key=lambda event: (event.record_id, event.n)))
         assert news[0] == news[1]
         for event in news[0]:
             self.lines.setdefault(event.record_id, []).append(event)

@@ -34,6 +34,7 @@ from quire.ledger.postgres.wire import Wire
 from quire.model.change import Applied, Change, Claim, Conflict, Holding, Query, Rate, Refused, Send, Verdict
 from quire.model.event import Event
 from quire.model.record import Record, Status
+from quire.model.row import field_names, replace
 from quire.model.side import Setting
 from quire.rules import moves as transition
 from quire.rules.outcome import Done, Next
@@ -618,7 +619,7 @@ async def test_one_value_that_cannot_be_kept_does_not_spoil_the_batch(
         changes = [new_start(f"r{n}", 0.0) for n in range(200)]
         image = changes[77].image
         assert image is not None
-        changes[77] = changes[77]._replace(image=image._replace(**{field: poison}))
+        changes[77] = replace(changes[77], image=replace(image, **{field: poison}))
 
         verdicts = await ledger.commit(changes)
 
@@ -1105,7 +1106,7 @@ async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
     new_url: str, asked: tuple[Status, ...], sorted_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "PASSED_OVER", 10)
-    named = ", ".join(map(rows.quoted, Record._fields[1:]))
+    named = ", ".join(map(rows.quoted, field_names(Record)[1:]))
     async with opened(new_url, 1) as [ledger]:
         await settle(ledger, await run(ledger, "ended"), Done("1", "{}"))
         await run(ledger, "runs")

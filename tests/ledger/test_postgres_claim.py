@@ -16,6 +16,7 @@ from quire.ledger.postgres.wire import Answer, Lost, Wire
 from quire.model.change import Change, Claim, Slot
 from quire.model.event import Event
 from quire.model.record import Record
+from quire.model.row import field_values, replace
 from quire.model.wait import On, Wait
 from quire.rules.outcome import Waits
 from quire.testing import ToldClock
@@ -64,11 +65,11 @@ async def _filled(ledger: Ledger, clock: ToldClock) -> None:
 
 
 async def _all(ledger: Ledger) -> tuple[list[Record], list[Event]]:
-    records = sorted(await ledger.dump(Record))
+    records = sorted(await ledger.dump(Record), key=field_values)
     logs = await ledger.logs([record.record_id for record in records])
     lines = [line for record in records for line in logs[record.record_id]]
     # Other changes than these claims have ids that are drawn by lot.
-    return records, [line._replace(seq=0, change_id=line.change_id if line.kind == "claimed" else "") for line in lines]
+    return records, [replace(line, seq=0, change_id=line.change_id if line.kind == "claimed" else "") for line in lines]
 
 
 @pytest.mark.parametrize("at", [1_700_000_000.0, 1_700_000_000.25, 1_763_322_482.123457, 3.0, 0.5])
@@ -117,7 +118,7 @@ async def test_steps_with_a_cap_are_claimed_after_those_without_and_have_their_t
         assert [row.record_id for row in two.records] == ["f3", "f4", "c0", "c1"]
         assert [row.run_id for row in two.records] == ["run_c2_0", "run_c2_1", "run_c2_2", "run_c2_3"]
         again = await claim(ledger, free, capped, limit=10, claim_id="c2", again=True)
-        assert sorted(again.records) == sorted(two.records)
+        assert sorted(again.records, key=field_values) == sorted(two.records, key=field_values)
         assert await claimed(ledger, free, capped) == []
 
         await start_all(ledger, ["f5", "f6"])

@@ -13,6 +13,7 @@ from quire.ledger.postgres.notifications import Bell
 from quire.ledger.postgres.wire import Address, Answer, Clash, Wire
 from quire.model.change import Applied, Change, Conflict, Refused, Send, Verdict
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.rules.outcome import Done, Next
 from quire.testing.conformance import (
     applied,
@@ -184,7 +185,7 @@ async def test_no_record_begins_under_a_worker_that_was_closed(postgres_url: str
     async with opened(postgres_url) as [one, two]:
         await beat(one)
         await two.recover(dead=["w1"])
-        begins = new_start("r", 0.0)._replace(worker="w1", keep=slot())
+        begins = replace(new_start("r", 0.0), worker="w1", keep=slot())
 
         row = applied(await commit(one, begins))
 
@@ -195,7 +196,7 @@ async def test_a_record_begins_under_the_worker_that_starts_it(postgres_url: str
     async with opened(postgres_url, 1) as [ledger]:
         await run(ledger, "first", worker="w0")
         await beat(ledger)
-        begins = new_start("r", 0.0)._replace(worker="w1", keep=slot())
+        begins = replace(new_start("r", 0.0), worker="w1", keep=slot())
         flushes.clear()
 
         row = applied(await commit(ledger, begins))
@@ -241,7 +242,7 @@ async def test_a_guess_that_is_given_up_after_some_rows_were_sent_leaves_none_of
         await start_all(ledger, [f"r{number}" for number in range(150)])
         taken = (await claim(ledger, limit=200)).records
         changes = [new_settle(row, Next("next", "{}"), 0.0) for row in taken]
-        changes[-1] = changes[-1]._replace(worker="another")
+        changes[-1] = replace(changes[-1], worker="another")
 
         verdicts = await ledger.commit(changes)
 

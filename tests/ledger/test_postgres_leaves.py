@@ -18,6 +18,7 @@ from quire.ledger.postgres.reads import WORD, _horizon
 from quire.model.change import Applied, Change, Query
 from quire.model.event import Event, first_break
 from quire.model.record import Record, Status
+from quire.model.row import field_values, replace
 from quire.rules.outcome import Done, Next
 from quire.testing import LedgerConformance, ToldClock
 from quire.testing.conformance import applied, beat, claim, new_settle, new_start, slot, start, start_all
@@ -100,7 +101,7 @@ async def worked(ledger: PostgresLedger, clock: ToldClock) -> list[Record]:
 
 def named(changes: list[Change], word: str) -> list[Change]:
     """The same ids each time the scenario is run."""
-    return [change._replace(change_id=f"{word}-{change.record_id}") for change in changes]
+    return [replace(change, change_id=f"{word}-{change.record_id}") for change in changes]
 
 
 async def rows_in(url: str, table: str) -> int:
@@ -119,7 +120,7 @@ async def whole_log(ledger: Ledger, page: int = 10_000) -> list[Event]:
 
 def bare(lines: list[Event]) -> list[Event]:
     """Without what differs from one ledger to the next: numbers, and ids that are made anew."""
-    return [line._replace(seq=0, change_id="") for line in lines]
+    return [replace(line, seq=0, change_id="") for line in lines]
 
 
 async def test_lines_in_leaves_are_those_that_would_be_rows(
@@ -134,7 +135,9 @@ async def test_lines_in_leaves_are_those_that_would_be_rows(
             of_each = {name: await ledger.events(record_id=name) for name in NAMES}
             assert of_each == await ledger.logs(NAMES)
             assert all(first_break(lines) is None for lines in of_each.values())
-            assert sorted(line for lines in of_each.values() for line in lines) == await whole_log(ledger)
+            assert sorted((line for lines in of_each.values() for line in lines), key=field_values) == await whole_log(
+                ledger
+            )
             logs.append(of_each)
     assert (await rows_in(postgres_url, "events"), await rows_in(postgres_url, "leaves")) == (0, 5)
     assert (await rows_in(new_url, "events"), await rows_in(new_url, "leaves")) == (5 * len(NAMES), 0)
@@ -145,7 +148,9 @@ async def test_lines_in_leaves_are_those_that_would_be_rows(
     # The names of runs are made of the claim's id; all else is the same to the byte, and so are the hashes before it.
     for name in NAMES:
         assert in_leaves[name][0] == in_rows[name][0]
-        assert [line[:6] for line in in_leaves[name]] == [line[:6] for line in in_rows[name]]
+        assert [field_values(line)[:6] for line in in_leaves[name]] == [
+            field_values(line)[:6] for line in in_rows[name]
+        ]
 
 
 @pytest.mark.parametrize("page", [1, 7, FEW, 1000])
@@ -216,7 +221,7 @@ async def test_long_lines_and_few_lines_are_rows(postgres_url: str) -> None:
 
         long = "x" * (ledger.traits.inline_bytes + 1)
         ends = [new_settle(row, Done("1", "{}"), clock.now()) for row in taken[FEW - 1 :]]
-        ends[0] = ends[0]._replace(lines=(ends[0].lines[0]._replace(body=f'{{"long":"{long}"}}'),))
+        ends[0] = replace(ends[0], lines=(replace(ends[0].lines[0], body=f'{{"long":"{long}"}}'),))
         await ledger.commit(ends)
         assert (await rows_in(postgres_url, "events"), await rows_in(postgres_url, "leaves")) == (len(NAMES), 2)
         assert (await ledger.tidy(0.0)).blobs == 0
@@ -230,9 +235,9 @@ async def test_records_that_begin_where_they_are_started_keep_all_of_their_logs(
     clock = ToldClock()
     for lines in (None, ()):  # with and without a line of their own for the start
         async with opened(postgres_url, 1, clock) as [ledger]:
-            starts = [new_start(f"{name}{lines}", clock.now())._replace(worker="w1", keep=slot()) for name in NAMES]
+            starts = [replace(new_start(f"{name}{lines}", clock.now()), worker="w1", keep=slot()) for name in NAMES]
             if lines is not None:
-                starts = [change._replace(lines=lines) for change in starts]
+                starts = [replace(change, lines=lines) for change in starts]
             begun = [applied(verdict) for verdict in await ledger.commit(starts)]
             assert {row.status for row in begun} == {Status.RUNNING}
             await ledger.commit([new_settle(row, Done("1", "{}"), clock.now()) for row in begun])
@@ -282,7 +287,7 @@ async def test_lines_of_a_leaf_are_forgotten_one_by_one_and_the_last_takes_it_wi
         await worked(ledger, clock)
         lines = await whole_log(ledger)
         some = lines[::2]
-        not_these = [lines[1]._replace(hash="another")]
+        not_these = [replace(lines[1], hash="another")]
 
         assert await ledger.forget(some + not_these) == len(some)
         assert await whole_log(ledger) == lines[1::2]

@@ -18,6 +18,7 @@ from quire.ledger.sqlite import reads as sqlite_looks
 from quire.ledger.sqlite.ledger import GLANCE_SECONDS, SqliteLedger
 from quire.model.change import Claim, Query
 from quire.model.record import Record, Status
+from quire.model.row import field_names
 from quire.model.side import Control
 from quire.rules.outcome import Done, Saved
 from quire.testing import ToldClock
@@ -152,7 +153,7 @@ async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
     await wait_for(ledger, await run(ledger, "waits"))
     await start_all(ledger, ["starts"])
     await ledger.close()
-    named = ", ".join(map(rows.quoted, Record._fields[1:]))
+    named = ", ".join(map(rows.quoted, field_names(Record)[1:]))
     instructions: list[int] = []
     counted = count()
 

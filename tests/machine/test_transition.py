@@ -12,7 +12,8 @@ import pytest
 
 from quire.errors import IllegalMove
 from quire.model.change import Slot
-from quire.model.record import UNDO, Record, Status, beside, new_record
+from quire.model.record import UNDO, Record, Status, new_record, with_side_fields
+from quire.model.row import replace
 from quire.model.wait import On, Wait, dump_waits, load_waits
 from quire.rules import moves as transition
 from quire.rules.moves import Move
@@ -41,7 +42,7 @@ def a_record(status: Status, **fields: Any) -> Record:
         C: {"due_at": None},
     }
     kept_up = {"priority": 2, "log_seq": 7, "log_hash": "hash", "facts": 1}
-    return born._replace(version=5, visit=3, status=status, **{**usual[status], **kept_up, **fields})
+    return replace(born, version=5, visit=3, status=status, **{**usual[status], **kept_up, **fields})
 
 
 def settled(outcome: Outcome, keep: Slot | None = None) -> Callable[[Record], Move]:
@@ -88,7 +89,7 @@ TABLE = [
     Row(
         "died, too often",
         "worker, of a suspect",
-        lambda r: transition.died(r._replace(losses=4), LATER, "again"),
+        lambda r: transition.died(replace(r, losses=4), LATER, "again"),
         {R: E},
     ),
     Row("orphan", "ledger", lambda r: transition.orphan(r, LATER), {R: P}),
@@ -141,7 +142,7 @@ TABLE = [
     Row(
         "edit, of what a question shows",
         "person",
-        lambda r: transition.edit(r._replace(waits=dump_waits([QUESTION])), LATER, "ann", '"new"'),
+        lambda r: transition.edit(replace(r, waits=dump_waits([QUESTION])), LATER, "ann", '"new"'),
         {N: P},
     ),
     Row(
@@ -153,7 +154,7 @@ TABLE = [
     Row(
         "revive, of what rests",
         "person",
-        lambda r: transition.revive(r._replace(waits=dump_waits([Wait(On.REST, name="work")])), LATER, "ann", 7),
+        lambda r: transition.revive(replace(r, waits=dump_waits([Wait(On.REST, name="work")])), LATER, "ann", 7),
         {C: W},
     ),
     Row(
@@ -199,10 +200,10 @@ def test_a_move_that_the_table_does_not_know_is_refused_with_its_reason(row: Row
 def test_every_move_adds_one_to_the_version_and_writes_one_line(row: Row, status: Status, after: Status) -> None:
     record = a_record(status)
 
-    image, lines = row.do(record)
+    move = row.do(record)
 
-    assert (image.version, image.updated_at) == (record.version + 1, LATER)
-    [line] = lines
+    assert (move.image.version, move.image.updated_at) == (record.version + 1, LATER)
+    [line] = move.lines
     assert line.kind
     assert isinstance(json.loads(line.body), dict)
 
@@ -213,7 +214,7 @@ def test_no_move_changes_what_never_changes_or_stands_beside_the_image(row: Row,
 
     image = row.do(record).image
 
-    assert image == beside(image, record)
+    assert image == with_side_fields(image, record)
     fixed = ("record_id", "workflow", "parent_id", "generation", "place", "dedupe_key", "started_as", "created_at")
     assert all(getattr(image, name) == getattr(record, name) for name in fixed)
 
@@ -352,7 +353,7 @@ def test_what_is_to_be_undone_goes_to_the_engines_step_and_remembers_how_to_end(
 
 
 def test_what_is_undone_ends_as_it_was_going_to() -> None:
-    image = transition.undone(settle(Broke("a bug", undo=True))._replace(worker="w1", run_until=1.0), LATER).image
+    image = transition.undone(replace(settle(Broke("a bug", undo=True)), worker="w1", run_until=1.0), LATER).image
 
     assert (image.status, image.ending, image.last_error, image.worker) == (C, None, "a bug", None)
 
@@ -373,7 +374,7 @@ def test_a_loss_beside_others_is_no_try_and_the_second_makes_a_suspect() -> None
     record = a_record(R)
     images = []
     for _ in range(4):
-        record = transition.lose(record, LATER, "its lease ran out").image._replace(status=R)
+        record = replace(transition.lose(record, LATER, "its lease ran out").image, status=R)
         images.append((record.attempt, record.losses, record.due_at, transition.suspected(record)))
 
     assert images == [(0, 1, LATER, False), *[(0, 2, LATER, True)] * 3]
@@ -389,7 +390,7 @@ def test_each_death_of_its_own_process_is_a_try_and_the_third_is_an_error_that_s
     image = a_record(R, losses=2)
     seen = []
     while image.status is not E:
-        image = transition.died(image._replace(status=R), LATER, "it ended with exit code 1").image
+        image = transition.died(replace(image, status=R), LATER, "it ended with exit code 1").image
         seen.append((image.status, image.attempt, image.losses))
 
     assert seen == [(P, 1, 3), (P, 2, 4), (E, 3, 5)]
@@ -412,12 +413,12 @@ def test_a_suspect_that_runs_alone_has_another_worker_and_its_whole_time() -> No
 def test_alone_in_a_worker_that_nobody_watches_its_death_is_counted_before() -> None:
     image = a_record(R, losses=2)
     for losses in (3, 4, 5):
-        image = transition.apart(image._replace(status=R), LATER, "w", 30.0, counted=True).image
+        image = transition.apart(replace(image, status=R), LATER, "w", 30.0, counted=True).image
         assert (image.status, image.losses, image.attempt) == (R, losses, 0)
         image = transition.lose(image, LATER, "its process is dead").image
         assert (image.status, image.losses) == (P, losses)
 
-    image = transition.apart(image._replace(status=R), LATER, "w", 30.0, counted=True).image
+    image = transition.apart(replace(image, status=R), LATER, "w", 30.0, counted=True).image
 
     assert (image.status, image.attempt) == (E, 3)
     assert image.last_error == "step 'work' ended 3 processes in which it ran alone (its worker was lost each time)"
@@ -486,7 +487,7 @@ def test_what_is_edited_while_it_asks_is_asked_anew_and_the_step_still_knows_the
 def test_an_edit_leaves_doubts_as_they_are_and_takes_the_question_beside_them_back() -> None:
     doubtful = a_record(N, waits=dump_waits([DOUBT]), question="Did 'post' happen?")
     alone = transition.edit(doubtful, LATER, "ann", '"new"').image
-    undoing = transition.edit(doubtful._replace(step=UNDO), LATER, "ann", '"new"').image
+    undoing = transition.edit(replace(doubtful, step=UNDO), LATER, "ann", '"new"').image
     beside = transition.edit(a_record(N, waits=dump_waits([QUESTION, SIGNAL, DOUBT])), NOW, "ann", '"new"').image
 
     for image in (alone, undoing):

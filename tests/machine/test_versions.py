@@ -12,6 +12,7 @@ from quire.errors import IllegalMove
 from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.record import Record, Status, new_record
+from quire.model.row import replace
 from quire.model.wait import On, Wait
 from quire.rules import moves as transition
 from quire.rules.difference import MOST_CHARACTERS, MOST_COMPARED, same
@@ -206,7 +207,7 @@ def test_more_long_fields_than_are_named_end_it() -> None:
 
 def test_a_line_that_does_not_fit_the_data_ends_it() -> None:
     history = History({"n": 1}).do("edit", {"n": 2})
-    history.record = history.record._replace(data='{"n":7}')
+    history.record = replace(history.record, data='{"n":7}')
     found, end = history.versions()
     assert [one.version for one in found] == [2]
     assert "before version 2 (edited)" in end

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quire.model.event import Event, chained, first_break
+from quire.model.row import replace
 
 
 def a_log(count: int = 5) -> list[Event]:
@@ -31,16 +32,16 @@ def test_a_whole_log_has_no_break() -> None:
 )
 def test_a_changed_line_is_found(change: dict[str, Any]) -> None:
     log = a_log()
-    log[2] = log[2]._replace(**change)
+    log[2] = replace(log[2], **change)
 
     assert first_break(log) == log[2]
 
 
 def test_a_changed_line_with_its_hash_made_anew_is_found_by_the_next() -> None:
     log = a_log()
-    forged = log[2]._replace(body="{}")
-    log[2] = forged._replace(
-        hash=chained(log[1].hash, "r", forged.n, forged.version, forged.at, forged.kind, forged.body)
+    forged = replace(log[2], body="{}")
+    log[2] = replace(
+        forged, hash=chained(log[1].hash, "r", forged.n, forged.version, forged.at, forged.kind, forged.body)
     )
 
     assert first_break(log) == log[3]
@@ -66,7 +67,7 @@ def test_a_dropped_last_line_is_found_by_the_end_of_the_chain_that_the_record_ke
 
 def test_an_inserted_line_is_found() -> None:
     log = a_log()
-    extra = log[2]._replace(at=5.0, kind="noted", body="{}", hash=chained(log[1].hash, "r", 3, 3, 5.0, "noted", "{}"))
+    extra = replace(log[2], at=5.0, kind="noted", body="{}", hash=chained(log[1].hash, "r", 3, 3, 5.0, "noted", "{}"))
     log.insert(2, extra)
 
     assert first_break(log) == log[3]
@@ -87,7 +88,7 @@ def test_any_other_text_in_any_line_is_found(place: int, field: str, text: str) 
         return
 
     change: dict[str, Any] = {field: text}
-    log[place] = log[place]._replace(**change)
+    log[place] = replace(log[place], **change)
 
     assert first_break(log) == log[place]
 

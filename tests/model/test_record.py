@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from quire.model.record import CLAIMABLE, ENDED, PRIORITY_SECONDS, Record, Status, beside, new_record
+from quire.model.record import CLAIMABLE, ENDED, PRIORITY_SECONDS, Record, Status, new_record, with_side_fields
+from quire.model.row import replace
 
 
 def a_record(**fields: Any) -> Record:
-    return new_record(record_id="r", workflow="flow", step="work", data="{}", now=100.0)._replace(**fields)
+    return replace(new_record(record_id="r", workflow="flow", step="work", data="{}", now=100.0), **fields)
 
 
 def test_every_status_has_ended_can_be_claimed_or_runs() -> None:
@@ -39,4 +40,4 @@ def test_an_image_takes_what_stands_beside_it_from_the_row() -> None:
     image = a_record(data='"new"', version=4, priority=9, facts=9, cancel="{}")
     row = a_record(data='"old"', version=3, priority=1, facts=2, log_seq=7, log_hash="h", open_intents=1)
 
-    assert beside(image, row) == row._replace(data='"new"', version=4)
+    assert with_side_fields(image, row) == replace(row, data='"new"', version=4)

@@ -8,6 +8,7 @@ from pathlib import Path
 from quire.agents import mission
 from quire.client.client import Client
 from quire.model.record import Status, new_record
+from quire.model.row import replace
 from quire.surfaces.panel import Panel, result_tab
 from tests.panel.conftest import Sheet
 
@@ -25,14 +26,14 @@ reducer: {id: lead, prompt: "Sum up."}
 def test_only_a_finished_mission_has_a_tab() -> None:
     record = new_record(record_id="m1", workflow="roadmap", step="", data="{}", now=0.0, status=Status.DONE)
     report = {"text": "# Plan\n=1+1\n" + "x" * 100_000, "mission": "roadmap", "agents": [{"id": "ceo", "text": "Go."}]}
-    made = result_tab(record._replace(result=json.dumps(report)))
+    made = result_tab(replace(record, result=json.dumps(report)))
 
     assert made is not None and made.rows[3:5] == [["# Plan"], ["=1+1"]]
     assert max(len(cell) for row in made.rows for cell in row) < 50_000
     assert ["Go.", "ceo", "", ""] in made.rows
-    assert result_tab(record._replace(result='"plain"')) is None
-    assert result_tab(record._replace(result=json.dumps(report), status=Status.ERROR)) is None
-    assert result_tab(record._replace(result=json.dumps(report), parent_id="p")) is None
+    assert result_tab(replace(record, result='"plain"')) is None
+    assert result_tab(replace(record, result=json.dumps(report), status=Status.ERROR)) is None
+    assert result_tab(replace(record, result=json.dumps(report), parent_id="p")) is None
 
 
 async def test_a_mission_ends_in_a_tab_of_its_own(sheet: Sheet, tmp_path: Path) -> None:

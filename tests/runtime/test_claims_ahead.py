@@ -15,6 +15,7 @@ from quire.client.client import Client
 from quire.errors import LedgerUnavailable, Moved, WorkerClosed
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import Beaten, Claim, Claimed, Holding, Order
+from quire.model.row import replace
 from quire.model.side import EVERYWHERE
 from quire.model.side import Worker as WorkerRow
 from quire.testing import ToldClock
@@ -85,7 +86,7 @@ class Ahead(PassingLedger):
             await self.clock.sleep(0)
             asked.answer()
         await asked.answered()
-        return claimed._replace(now=self.clock.now())
+        return replace(claimed, now=self.clock.now())
 
     def asked_when(self, looked: Callable[[], bool]) -> list[bool]:
         """What a look says at the moment of each claim from now on."""
@@ -504,7 +505,7 @@ async def test_a_claim_whose_answer_is_lost_beside_another_gets_its_own_records_
 
         assert await it.ended(working) is None
         again = it.ledger.asked[2]
-        assert again.claim == one.claim._replace(again=True)
+        assert again.claim == replace(one.claim, again=True)
         assert again.taken == one.taken
         assert set(it.runs.values()) == {1}
         assert await it.statuses() == {Status.DONE}

@@ -196,7 +196,7 @@ async def test_no_secret_is_kept_of_an_error(monkeypatch: pytest.MonkeyPatch, le
 
     record, events = await tried(tells_all, ledger)
 
-    kept = "".join([*map(str, record), *map(str, events)])
+    kept = "".join([str(record), *map(str, events)])
     assert not [secret for secret in (KEY, "hunter2", "Zb81hTqP0xLw93Kd", "plain-words-9") if secret in kept]
     assert "password=[redacted]" in kept and "it was [redacted]" in kept
 

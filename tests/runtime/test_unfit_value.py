@@ -15,6 +15,7 @@ from quire.client.client import Client
 from quire.errors import IllegalMove, InputError
 from quire.model.change import Change
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.model.wait import load_waits
 from quire.testing import ToldClock
 
@@ -186,7 +187,7 @@ async def test_a_receipt_of_before_that_says_null_asks_for_the_value_and_does_no
         [receipt] = await client.ledger.receipts(record_ids=["m"])
         wait = load_waits((await client.get("m")).waits)[0]
         assert (wait.about or {})["of"] == receipt.key
-        null = client._keys.signed(receipt._replace(value="null"))
+        null = client._keys.signed(replace(receipt, value="null"))
         await client.ledger.commit([Change("c1", "m", 0, None, receipts=(null,))])
         await client.resolve("m", happened=True, value="given")
         await client.work()

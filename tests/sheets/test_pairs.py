@@ -13,6 +13,7 @@ import pytest
 from quire.clock import SYSTEM
 from quire.ledger.sheets.ledger import SheetsLedger
 from quire.ledger.sheets.takeover import Witness
+from quire.model.row import replace
 from quire.model.side import Worker
 from quire.testing import ToldClock
 from quire.testing.conformance.pairs import Seen, after_all, answer_of, difference, in_order, told_later
@@ -40,7 +41,7 @@ CHOSEN = [
 def _plain(seen: Seen) -> Seen:
     """Without the ends of leases: on a book every commit of a worker is a beat of it (protocol 9)."""
     one, two, rows = seen
-    return one, two, [row._replace(expires_at=0.0) if isinstance(row, Worker) else row for row in rows]
+    return one, two, [replace(row, expires_at=0.0) if isinstance(row, Worker) else row for row in rows]
 
 
 async def torn(google: Google, make: Make, first: str, second: str) -> str:

@@ -20,6 +20,7 @@ from quire.model.change import Query
 from quire.model.codec import dump
 from quire.model.receipt import Stage
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.rules.outcome import Done
 from quire.surfaces.cli import cli
 from quire.testing import ToldClock
@@ -224,7 +225,7 @@ async def test_a_row_that_somebody_wrote_into_the_journal_is_named_and_taken_awa
     async with opened(ledger):
         row = await run(ledger)
         intent = await intend(ledger, row)
-        await forge(google, ledger, json.dumps({"receipts": [intent._replace(stage=Stage.DONE, value='"as if"')]}))
+        await forge(google, ledger, json.dumps({"receipts": [replace(intent, stage=Stage.DONE, value='"as if"')]}))
         await ledger.receipts(keys=[intent.key])
         seq = ledger.replica.seq
 

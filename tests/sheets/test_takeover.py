@@ -12,6 +12,7 @@ from quire.ledger import process
 from quire.ledger.sheets.ledger import SheetsLedger
 from quire.ledger.sheets.takeover import Witness
 from quire.model.change import Holding
+from quire.model.row import replace
 from quire.model.side import Worker
 from quire.testing import ToldClock
 from quire.testing.conformance import a_worker, beat, run, start, the
@@ -21,7 +22,7 @@ from tests.sheets.test_faults import opened
 
 
 def silent(lease: float = 600.0, expires_at: float = 600.0) -> Worker:
-    return a_worker("silent", lease)._replace(expires_at=expires_at)
+    return replace(a_worker("silent", lease), expires_at=expires_at)
 
 
 def test_silence_is_counted_on_this_process_s_own_clock() -> None:
@@ -93,7 +94,7 @@ async def test_after_an_outage_a_minute_of_writing_comes_before_any_takeover(
 
 
 def another(n: int) -> Worker:
-    return a_worker(f"w{n}", 600.0)._replace(pid=100 + n)
+    return replace(a_worker(f"w{n}", 600.0), pid=100 + n)
 
 
 async def test_the_fifth_process_waits_for_one_of_four_to_end(make_ledger: MakeLedger, clock: ToldClock) -> None:
@@ -104,23 +105,23 @@ async def test_the_fifth_process_waits_for_one_of_four_to_end(make_ledger: MakeL
         with pytest.raises(Crowded, match=r"4 worker processes write .* this one waits"):
             await ledger.beat(another(4), Holding({}, ()))
         await ledger.beat(another(2), Holding({}, ()))  # who is known beats on
-        await ledger.beat(a_worker("second", 600.0)._replace(pid=101), Holding({}, ()))  # no more processes than before
+        await ledger.beat(replace(a_worker("second", 600.0), pid=101), Holding({}, ()))  # no more processes than before
 
         await ledger.farewell("w0")
 
         await ledger.beat(another(4), Holding({}, ()))
         with pytest.raises(Crowded):
-            await ledger.beat(another(0)._replace(worker_id="again"), Holding({}, ()))
+            await ledger.beat(replace(another(0), worker_id="again"), Holding({}, ()))
 
 
 async def test_a_worker_that_waits_for_its_turn_gets_it(google: Google, book: str, clock: ToldClock) -> None:
     """It looks for dead ones meanwhile, and begins when there is room."""
     ledger = SheetsLedger(f"sheets://{book}?endpoint={google.url}", clock)
     async with Client(ledger, workflows=[told], clock=clock, who="ann") as client:
-        here = a_worker("dead", 600.0)._replace(host=process.host(), boot_id=process.identity(), pid=2**22 + 1)
+        here = replace(a_worker("dead", 600.0), host=process.host(), boot_id=process.identity(), pid=2**22 + 1)
         for n in range(3):
             await ledger.beat(another(n), Holding({}, ()))
-        await ledger.beat(here._replace(boot_id=process.identity().rpartition(" ")[0] + " 1"), Holding({}, ()))
+        await ledger.beat(replace(here, boot_id=process.identity().rpartition(" ")[0] + " 1"), Holding({}, ()))
         worker = client.worker()
         running = asyncio.ensure_future(worker.run(until_idle=True))
         while not running.done():

@@ -21,6 +21,7 @@ from quire.model.codec import PLAIN, dump, parse
 from quire.model.fit import Fit
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import replace
 from quire.model.wait import On, Wait, load_waits
 from quire.rules import moves as transition
 from quire.rules import orders
@@ -114,9 +115,9 @@ class ClientActs(ClientLooks):
             raise NotFound(f"the intent behind {wait.name!r} of {record_id!r} is not there any more")
         if happened:
             text = _returned(record_id, wait, value)
-            receipt = self._keys.signed(found[0]._replace(stage=Stage.DONE, value=text))
+            receipt = self._keys.signed(replace(found[0], stage=Stage.DONE, value=text))
         elif found[0].open:
-            receipt = found[0]._replace(stage=Stage.VOID)
+            receipt = replace(found[0], stage=Stage.VOID)
         else:
             raise IllegalMove(f"{wait.name!r} of {record_id!r} happened; say what it returned, with --happened --value")
         own = receipt.record_id == record_id
@@ -172,7 +173,7 @@ class ClientActs(ClientLooks):
         loops = [receipt for receipt in found if receipt.kind is Kind.EACH and receipt.visit == record.visit]
         was, now = parse(record.data), parse(text)
         return tuple(
-            receipt._replace(value=dump({**saved, "data": carried(saved["data"], was, now)}))
+            replace(receipt, value=dump({**saved, "data": carried(saved["data"], was, now)}))
             for receipt in loops
             for saved in [parse(receipt.value)]
         )
@@ -199,7 +200,7 @@ class ClientActs(ClientLooks):
             return ()
         found = await self.ledger.receipts(record_ids=[record.record_id])
         return tuple(
-            receipt._replace(stage=Stage.VOID)
+            replace(receipt, stage=Stage.VOID)
             for receipt in found
             if receipt.kind is Kind.MAP
             and receipt.visit == record.visit
@@ -271,7 +272,7 @@ class ClientActs(ClientLooks):
         """The same for what looks at more than the record before it decides."""
         for _ in range(20):
             record, now = await asyncio.gather(self.get(record_id), self.ledger.now())
-            move, receipts = await decide(record._replace(updated_at=now))
+            move, receipts = await decide(replace(record, updated_at=now))
             id_ = change_id or new_id()
             change = Change(id_, record_id, record.version, move.image, lines=move.lines, receipts=receipts)
             [verdict] = await self._commit([change])

@@ -29,6 +29,7 @@ from quire.ledger.definition import new_from
 from quire.ledger.finding import open_ledger
 from quire.model.change import Change, Conflict, Order, Query, Standing, Verdict
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.model.side import EVERYWHERE
 from quire.rules import moves as transition
 from quire.rules.orders import cancelled_by_halt, outdated, under_way
@@ -162,7 +163,7 @@ class Client(ClientActs):
 
     async def start_records(self, records: Sequence[Record], *, whole: bool = False) -> list[Verdict]:
         """Start records that were made elsewhere (``runtime.definition.new_from``), ``whole``: all or none."""
-        return await self._commit([starting(record, self.who)._replace(whole=whole) for record in records])
+        return await self._commit([replace(starting(record, self.who), whole=whole) for record in records])
 
     # -- working -----------------------------------------------------------------------------------------------
 

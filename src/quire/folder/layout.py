@@ -12,6 +12,7 @@ from typing import Final
 from quire.clock import iso
 from quire.folder.names import Names
 from quire.model.receipt import Receipt, key_of
+from quire.model.row import replace
 
 WORKFLOWS: Final = "Workflows"
 ARCHIVE: Final = "Archive"
@@ -88,7 +89,7 @@ def dedupe_key(receipt: Receipt) -> tuple[str, bool]:
         return receipt.key, True
     undo = parts[0] == "undo" and len(parts) == 2
     if undo:
-        inner = receipt._replace(key=parts[1])
+        inner = replace(receipt, key=parts[1])
         text, own = dedupe_key(inner)
         return f"undo|{text}", own
     if len(parts) != 8:

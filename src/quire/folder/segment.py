@@ -16,6 +16,7 @@ from quire.folder.base import FolderError
 from quire.folder.layout import ARCHIVE
 from quire.folder.text import compact
 from quire.model.event import Event, chained
+from quire.model.row import as_dict
 
 FORMAT = 1
 #: The ledger's setting that names the last segment.
@@ -43,7 +44,7 @@ def path_of(number: int) -> str:
 
 
 def line_of(event: Event) -> dict[str, Any]:
-    return event._asdict()
+    return as_dict(event)
 
 
 def segment_file(number: int, previous: str, lines: Sequence[Event], made_at: str) -> bytes:

@@ -34,6 +34,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from quire.model import row
 from quire.model.change import (
     Beaten,
     Change,
@@ -53,7 +54,7 @@ from quire.model.record import Record
 from quire.model.side import Fanin, Setting, Signal, Worker
 
 #: One of the row types that a ledger stores: see ``rows.TABLES``.
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=row.Row)
 
 
 class Traits(NamedTuple):

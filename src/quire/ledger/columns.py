@@ -10,6 +10,7 @@ from quire.ledger.blobs import is_reference, spilled
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
+from quire.model.row import field_names, from_values, replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 
 #: Tables by the type of their rows, and which columns are their key.
@@ -26,11 +27,11 @@ TABLES: dict[type[Any], tuple[str, tuple[str, ...]]] = {
 }
 
 #: Columns that may hold the reference of a blob instead of their text.
-LONG: dict[type[Any], tuple[int, ...]] = {
-    Record: tuple(Record._fields.index(name) for name in ("data", "entry", "result", "waits")),
-    Receipt: tuple(Receipt._fields.index(name) for name in ("args", "value")),
-    Signal: (Signal._fields.index("value"),),
-    Event: (Event._fields.index("body"),),
+LONG: dict[type[Any], tuple[str, ...]] = {
+    Record: ("data", "entry", "result", "waits"),
+    Receipt: ("args", "value"),
+    Signal: ("value",),
+    Event: ("body",),
 }
 
 #: Columns of a record that change together: a store writes the families of which a column changed, and leaves the
@@ -49,12 +50,12 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 EVERY_TIME = ("version", "updated_at", "log_seq", "log_hash")
 
 _STATUS = {status.value: status for status in Status}
-_STATUS_AT = Record._fields.index("status")
-_COUNTED_AT = Record._fields.index("counted")
+_STATUS_AT = field_names(Record).index("status")
+_COUNTED_AT = field_names(Record).index("counted")
 _KIND = {kind.value: kind for kind in Kind}
-_KIND_AT = Receipt._fields.index("kind")
+_KIND_AT = field_names(Receipt).index("kind")
 _STAGE = {stage.value: stage for stage in Stage}
-_STAGE_AT = Receipt._fields.index("stage")
+_STAGE_AT = field_names(Receipt).index("stage")
 
 
 def key_of(row: Any) -> tuple[Any, ...]:
@@ -64,7 +65,7 @@ def key_of(row: Any) -> tuple[Any, ...]:
 
 def columns(type_: type[Any]) -> str:
     """The columns of a row type, as SQL."""
-    return ", ".join(quoted(name) for name in type_._fields)
+    return ", ".join(quoted(name) for name in field_names(type_))
 
 
 def quoted(name: str) -> str:
@@ -78,7 +79,11 @@ def record_of(row: Sequence[Any]) -> Record:
     except KeyError as error:
         raise _damaged("record", values[0], "status", error) from None
     values[_COUNTED_AT] = bool(values[_COUNTED_AT])
-    return tuple.__new__(Record, values)
+    return Record(*values)
+
+
+def event_of(row: Sequence[Any]) -> Event:
+    return Event(*row)
 
 
 def _damaged(what: str, key: object, column: str, found: KeyError) -> LedgerError:
@@ -95,17 +100,17 @@ def receipt_of(row: Sequence[Any]) -> Receipt:
         values[_STAGE_AT] = _STAGE[values[_STAGE_AT]]
     except KeyError as error:
         raise _damaged("receipt", values[0], "kind or stage", error) from None
-    return Receipt._make(values)
+    return Receipt(*values)
 
 
 def fanin_of(row: Sequence[Any]) -> Fanin:
-    fanin = Fanin._make(row)
-    return fanin._replace(abandoned=bool(fanin.abandoned))
+    fanin = from_values(Fanin, row)
+    return replace(fanin, abandoned=bool(fanin.abandoned))
 
 
 def control_of(row: Sequence[Any]) -> Control:
-    control = Control._make(row)
-    return control._replace(halted=bool(control.halted), paused=bool(control.paused))
+    control = from_values(Control, row)
+    return replace(control, halted=bool(control.halted), paused=bool(control.paused))
 
 
 _TURNED: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
@@ -119,15 +124,15 @@ _TURNED: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
 def row_of(type_: type[Any], row: Sequence[Any]) -> Any:
     """A row of this type from its columns."""
     turn = _TURNED.get(type_)
-    return type_._make(row) if turn is None else turn(row)
+    return from_values(type_, row) if turn is None else turn(row)
 
 
 def unnamed_blobs() -> str:
     """SQL: a blob that no row names. It looks at every row, so whoever asks looks first whether there are blobs."""
     named = [
         f"SELECT {quoted(column)} FROM {TABLES[type_][0]} WHERE substr({quoted(column)}, 1, 1) = '@'"
-        for type_, places in LONG.items()
-        for column in (type_._fields[place] for place in places)
+        for type_, names in LONG.items()
+        for column in names
     ]
     return f"hash NOT IN ({' UNION '.join(named)})"
 
@@ -141,26 +146,29 @@ OLD_WORKER = (
 
 
 def references(rows: Sequence[Any], type_: type[Any]) -> set[str]:
-    """The blobs that these rows name."""
-    found: set[str] = set()
-    for place in LONG.get(type_, ()):
-        found.update([text for row in rows if (text := row[place]) and text[0] == "@"])
-    return found
+    """Return the blobs that these rows name."""
+    texts = (getattr(row, name) for name in LONG.get(type_, ()) for row in rows)
+    return {text for text in texts if text and text[0] == "@"}
+
+
+def has_reference(row: Any, type_: type[Any]) -> bool:
+    """Whether a long value of the row is a reference."""
+    return any(is_reference(getattr(row, name)) for name in LONG.get(type_, ()))
 
 
 def with_blobs(row: Any, type_: type[Any], lookup: Callable[[str, str], str]) -> Any:
-    """The row with its long values put back."""
-    for place in LONG.get(type_, ()):
-        if is_reference(row[place]):
-            where = f"{TABLES[type_][0]} {row[0]!r}"
-            row = row._replace(**{type_._fields[place]: lookup(row[place], where)})
-    return row
+    """Return the row with its long values put back."""
+    if type_ not in LONG or not has_reference(row, type_):
+        return row
+    where = f"{TABLES[type_][0]} {key_of(row)[0]!r}"
+    texts = {name: getattr(row, name) for name in LONG[type_]}
+    return replace(row, **{name: lookup(text, where) for name, text in texts.items() if is_reference(text)})
 
 
 def shortened(row: Any, type_: type[Any], limit: int, blobs: dict[str, str]) -> Any:
-    """The row with its long values put aside into ``blobs``."""
-    for place in LONG.get(type_, ()):
-        text = row[place]
+    """Return the row with its long values put aside into ``blobs``."""
+    for name in LONG.get(type_, ()):
+        text = getattr(row, name)
         if text is not None and len(text) > limit:
-            row = row._replace(**{type_._fields[place]: spilled(text, blobs)})
+            row = replace(row, **{name: spilled(text, blobs)})
     return row

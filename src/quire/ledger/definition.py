@@ -10,6 +10,7 @@ from quire.model.codec import dump, parse
 from quire.model.fit import Fit
 from quire.model.given import bare
 from quire.model.record import Record, Status, new_record, started_as
+from quire.model.row import replace
 from quire.model.wait import On, Wait, dump_waits
 
 
@@ -41,7 +42,7 @@ class Mould:
             code_version=definition["version"],
             priority=priority,
         )
-        self._parts = (blank[1:_DATA], blank[_DATA + 1 : _STARTED_AS], blank[_STARTED_AS + 1 :])
+        self._blank = blank
 
     def record(self, record_id: str, item: Any, what: str | None = None) -> Record:
         """One of them; data that does not fit is refused. ``what``: the name of the data in a refusal."""
@@ -50,13 +51,8 @@ class Mould:
             whose = what or "it"
             raise InputError(f"{whose} must be an object of named fields, not {type(item).__name__}")
         text = self.fit.taken(item, what)
-        before, between, after = self._parts
         given = dump(bare(parse(text), self.schema))
-        return Record._make((record_id, *before, text, *between, started_as(self.workflow, given), *after))
-
-
-_DATA = Record._fields.index("data")
-_STARTED_AS = Record._fields.index("started_as")
+        return replace(self._blank, record_id=record_id, data=text, started_as=started_as(self.workflow, given))
 
 
 def fit_of(definition: Mapping[str, Any]) -> Fit:

@@ -7,23 +7,23 @@ first verdict (protocol 13).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from quire.model.event import Line
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
+from quire.model.row import Row
 from quire.model.side import Control, Fanin
 
 
-class Rate(NamedTuple):
+class Rate(Row, frozen=True):
     """At most ``count`` per ``per`` seconds over all workers, under a name that steps and effects may share."""
 
     name: str
-    count: float  # type: ignore[assignment]  # hides tuple.count, which nobody needs
+    count: float
     per: float
 
 
-class Slot(NamedTuple):
+class Slot(Row, frozen=True):
     """What a run of this step takes: the caps and the rate that the ledger holds over all workers."""
 
     workflow: str
@@ -41,7 +41,7 @@ class Slot(NamedTuple):
     version: int = 1 << 53
 
 
-class Change(NamedTuple):
+class Change(Row, frozen=True):
     """Replace version n of a record by this image, with its lines, receipts and children; whole or not at all.
 
     Without an image it is *facts*: lines and receipts that stand beside the image, fenced by the same version but not
@@ -79,7 +79,7 @@ class Change(NamedTuple):
     revive: bool = False
 
 
-class Applied(NamedTuple):
+class Applied(Row, frozen=True):
     """The change is in the ledger; ``record`` is the row as it is now."""
 
     record: Record
@@ -91,7 +91,7 @@ class Applied(NamedTuple):
     stop: bool = False
 
 
-class Conflict(NamedTuple):
+class Conflict(Row, frozen=True):
     """The record is not at the version that the change replaces. Its completed effects landed all the same."""
 
     #: The row as it is; None if there is none.
@@ -99,7 +99,7 @@ class Conflict(NamedTuple):
     now: float
 
 
-class Refused(NamedTuple):
+class Refused(Row, frozen=True):
     """The ledger will not take this change, now or later (or, with ``until``, not before then)."""
 
     #: One word: halted, sealed, exists, running, cancelled, intent, parent, value, rate, whole.
@@ -111,7 +111,7 @@ class Refused(NamedTuple):
 Verdict = Applied | Conflict | Refused
 
 
-class Claim(NamedTuple):
+class Claim(Row, frozen=True):
     """Due records of these steps become this worker's."""
 
     claim_id: str
@@ -124,7 +124,7 @@ class Claim(NamedTuple):
     before: int = 0
 
 
-class Claimed(NamedTuple):
+class Claimed(Row, frozen=True):
     records: tuple[Record, ...]
     now: float
     #: When something of these steps falls due next, if nothing is due now; None: nothing is.
@@ -135,7 +135,7 @@ class Claimed(NamedTuple):
     epoch: int = 0
 
 
-class Holding(NamedTuple):
+class Holding(Row, frozen=True):
     """What a worker says that it holds: for each record the version."""
 
     versions: Mapping[str, int]
@@ -145,7 +145,7 @@ class Holding(NamedTuple):
     said: str = ""
 
 
-class Beaten(NamedTuple):
+class Beaten(Row, frozen=True):
     """The ledger's answer to a beat: both sides then agree on what the worker holds."""
 
     now: float
@@ -155,7 +155,7 @@ class Beaten(NamedTuple):
     cancelled: tuple[str, ...]
 
 
-class Send(NamedTuple):
+class Send(Row, frozen=True):
     """A signal on its way."""
 
     signal_id: str
@@ -166,7 +166,7 @@ class Send(NamedTuple):
     by: str = ""
 
 
-class Order(NamedTuple):
+class Order(Row, frozen=True):
     """What a person says to the whole ledger, or to one workflow."""
 
     #: halt, pause, resume, seal, unseal
@@ -186,7 +186,7 @@ class Order(NamedTuple):
         return (self.target or "elsewhere") if self.word == "seal" else ""
 
 
-class Standing(NamedTuple):
+class Standing(Row, frozen=True):
     """How the ledger stands after an order, or when asked."""
 
     now: float
@@ -197,7 +197,7 @@ class Standing(NamedTuple):
     sealed: str = ""
 
 
-class Query(NamedTuple):
+class Query(Row, frozen=True):
     """Which records. Empty fields do not restrict."""
 
     workflow: str = ""
@@ -214,8 +214,8 @@ class Query(NamedTuple):
     order: str = "id"
 
 
-class Count(NamedTuple):
+class Count(Row, frozen=True):
     workflow: str
     step: str
     status: Status
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs
+    count: int

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+
+from quire.model.row import Row
 
 
-class Event(NamedTuple):
+class Event(Row, frozen=True):
     """A line as stored. ``seq`` is the ledger's order of commits; ``n`` counts within the record."""
 
     seq: int
@@ -29,7 +30,7 @@ class Event(NamedTuple):
     hash: str
 
 
-class Line(NamedTuple):
+class Line(Row, frozen=True):
     """A line that is about to be written: the ledger adds its place, its time and its hash."""
 
     kind: str

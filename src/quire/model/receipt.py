@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 from enum import StrEnum
-from typing import NamedTuple
+
+from quire.model.row import Row, replace
 
 
 class Kind(StrEnum):
@@ -33,7 +34,7 @@ class Stage(StrEnum):
     UNDONE = "undone"
 
 
-class Receipt(NamedTuple):
+class Receipt(Row, frozen=True):
     key: str
     record_id: str
     step: str
@@ -116,9 +117,9 @@ class Keyring:
         self.current = next(iter(keys))
 
     def signed(self, receipt: Receipt) -> Receipt:
-        receipt = receipt._replace(key_id=self.current)
+        receipt = replace(receipt, key_id=self.current)
         made = hmac.new(self.keys[self.current], _sealed(receipt), hashlib.sha256)
-        return receipt._replace(signature=made.hexdigest())
+        return replace(receipt, signature=made.hexdigest())
 
     def verifies(self, receipt: Receipt) -> bool:
         key = self.keys.get(receipt.key_id)

@@ -7,11 +7,10 @@ record, so the ledger keeps it up itself and ignores it in an image that it is g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from quire.model.receipt import fingerprint, key_of
+from quire.model.row import Row, replace
 
 
 class Status(StrEnum):
@@ -42,7 +41,7 @@ PRIORITY_SECONDS = 60.0
 MOST_PRIORITY = 1_000_000
 
 
-class Record(NamedTuple):
+class Record(Row, frozen=True):
     #: Never changes; given by the user or made by the engine; unique in the ledger.
     record_id: str
     workflow: str
@@ -120,25 +119,21 @@ class Record(NamedTuple):
         return None if self.due_at is None else self.due_at - PRIORITY_SECONDS * self.priority
 
 
-#: Where each field stands.
-PLACES = {name: place for place, name in enumerate(Record._fields)}
-#: The first field beside the image.
-IMAGE_LENGTH = PLACES["priority"]
-_make = tuple.__new__
+#: What of a record only its holder changes is its *image*. These fields stand beside it: others may change them.
+SIDE_FIELDS = ("priority", "cancel", "log_seq", "log_hash", "facts", "open_intents")
 
 
-def changed(record: Record, fields: Mapping[str, Any]) -> Record:
-    """``record._replace(**fields)`` in a third of its time: every move of every record comes by here."""
-    values = list(record)
-    for name, value in fields.items():
-        values[PLACES[name]] = value
-    return _make(Record, values)
-
-
-def beside(image: Record, row: Record) -> Record:
-    """The image with what stands beside it taken from the row: an image cannot change that."""
-    its = row[IMAGE_LENGTH:]
-    return image if image[IMAGE_LENGTH:] == its else _make(Record, image[:IMAGE_LENGTH] + its)
+def with_side_fields(image: Record, row: Record) -> Record:
+    """Return the image with its side fields taken from the row, because an image cannot change those."""
+    return replace(
+        image,
+        priority=row.priority,
+        cancel=row.cancel,
+        log_seq=row.log_seq,
+        log_hash=row.log_hash,
+        facts=row.facts,
+        open_intents=row.open_intents,
+    )
 
 
 def started_as(workflow: str, given: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from quire.model.row import Row
 
 
-class Signal(NamedTuple):
+class Signal(Row, frozen=True):
     """Something sent to a record. Kept until a wait of that name takes it."""
 
     signal_id: str
@@ -20,7 +20,7 @@ class Signal(NamedTuple):
     taken_by: str | None
 
 
-class Fanin(NamedTuple):
+class Fanin(Row, frozen=True):
     """The open children of one ``run.map``: falls as they end; at zero, or as its policy says, the parent is due."""
 
     parent_id: str
@@ -43,7 +43,7 @@ class Fanin(NamedTuple):
     abandoned: bool
 
 
-class Worker(NamedTuple):
+class Worker(Row, frozen=True):
     """One incarnation of a worker process. An id is never used again."""
 
     worker_id: str
@@ -60,7 +60,7 @@ class Worker(NamedTuple):
     knows: str
 
 
-class Control(NamedTuple):
+class Control(Row, frozen=True):
     """What holds for all records (scope ``*``) or for one workflow (its name)."""
 
     scope: str
@@ -73,7 +73,7 @@ class Control(NamedTuple):
     reason: str
 
 
-class Bucket(NamedTuple):
+class Bucket(Row, frozen=True):
     """A token bucket. Filled by looking: tokens grow with the time since ``at``."""
 
     name: str
@@ -81,7 +81,7 @@ class Bucket(NamedTuple):
     at: float
 
 
-class Setting(NamedTuple):
+class Setting(Row, frozen=True):
     """A named value of the ledger, replaced by compare-and-swap on its version."""
 
     name: str

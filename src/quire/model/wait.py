@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from quire.model.codec import dump, parse
+from quire.model.row import Row, as_dict
 
 
 class On(StrEnum):
@@ -26,7 +27,7 @@ class On(StrEnum):
     RATE = "rate"
 
 
-class Wait(NamedTuple):
+class Wait(Row, frozen=True):
     on: On
     #: The receipt's key under which the answer is committed; empty for TURN and REST.
     key: str = ""
@@ -41,7 +42,7 @@ class Wait(NamedTuple):
 
 
 def dump_waits(waits: Iterable[Wait]) -> str | None:
-    rows = [{k: v for k, v in zip(Wait._fields, wait, strict=True) if v is not None and v != ""} for wait in waits]
+    rows = [{k: v for k, v in as_dict(wait).items() if v is not None and v != ""} for wait in waits]
     return dump(rows) if rows else None
 
 

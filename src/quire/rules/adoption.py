@@ -11,6 +11,7 @@ from typing import Any
 
 from quire.model.receipt import key_of
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.model.wait import On, Wait, dump_waits, load_waits
 from quire.workflows import approval
 
@@ -46,7 +47,7 @@ def question(record: Record, why: str, epoch: int, now: float) -> Wait:
         expires=None,
         now=now,
     )
-    return asked._replace(about={**(asked.about or {}), _STOOD: before})
+    return replace(asked, about={**(asked.about or {}), _STOOD: before})
 
 
 def stood(wait: Wait) -> Mapping[str, Any] | None:
@@ -63,7 +64,7 @@ def to_ask_anew(wait: Wait, now: float) -> Wait:
     if len(left) == len(waits):
         return wait
     before |= {"status": Status.PENDING, "due_at": now, "question": None, "waits": dump_waits(left)}
-    return wait._replace(about={**(wait.about or {}), _STOOD: before})
+    return replace(wait, about={**(wait.about or {}), _STOOD: before})
 
 
 def asked(record: Record) -> Wait | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
-from typing import Any
 
 from quire.model.change import Applied, Change, Claim, Conflict, Refused, Slot, Verdict
 from quire.model.codec import dump, parse
-from quire.model.event import Event, Line, chained
+from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage
-from quire.model.record import ENDED, IMAGE_LENGTH, PLACES, UNDO, Record, Status, beside, changed
+from quire.model.record import ENDED, UNDO, Record, Status, with_side_fields
+from quire.model.row import replace
 from quire.model.wait import On, Wait, dump_waits, load_waits
 from quire.rules import adoption, orders
 from quire.rules import moves as transition
@@ -30,21 +29,6 @@ _STAGES = frozenset(
     }
 )
 
-
-_made = tuple.__new__
-
-
-def _fields(*names: str) -> itemgetter[Any]:
-    """Takes these fields of a record at once, in a third of the time that one by one takes."""
-    return itemgetter(*map(PLACES.__getitem__, names))
-
-
-#: What a simple move is measured by: of the row, and of the image.
-_held = _fields("version", "status", "worker")
-_beside = itemgetter(slice(IMAGE_LENGTH, None))
-_decisive = _fields(
-    "record_id", "workflow", "due_at", "status", "parent_id", "version", "epoch", "waits", "fanouts", "run_id"
-)
 
 _NOT_WHOLE = Refused("whole", "another change of the same commit was refused, and they land together or not at all")
 
@@ -66,8 +50,6 @@ class Changing(Claiming):
     def change(self, change: Change) -> Verdict:
         """Decide one change."""
         current = self.record(change.record_id)
-        if current is not None and (row := self._simply_moved(change, current)) is not None:
-            return _made(Applied, (row, self.now, False, False))
         landed = False
         if change.receipts and current is not None:
             current, landed = self._completed(change, current)
@@ -78,38 +60,6 @@ class Changing(Claiming):
         if change.version == 0:
             return self._started(change, current)
         return self._moved(change, current)
-
-    def _simply_moved(self, change: Change, current: Record) -> Record | None:
-        """The row after a move by the record's holder on which nothing else bears; None: it takes the whole way.
-
-        Most moves are such, and ``_moved`` would decide the same about them, in nearly twice the time.
-        """
-        change_id, _, replaced, image, holder, lines, *more, keep, _, _, _, frees, _, _, _ = change
-        if image is None or any(more) or (keep is not None and limited(keep)):
-            return None
-        version, status, worker = _held(current)
-        priority, wish, n, hash_, facts, open_intents = _beside(current)
-        if status is not Status.RUNNING or worker != holder or version != replaced:
-            return None
-        record_id, workflow, due_at, status, parent_id, version, epoch, waits, fanouts, run_id = _decisive(image)
-        if wish is not None or facts or open_intents or parent_id is not None or waits is not None or fanouts:
-            return None
-        halt, paused, floor = self._ordered.get(workflow) or self.orders(workflow)
-        if halt is not None or epoch < floor or self.view.sealed or (paused and keep is not None):
-            return None
-        now = self.now
-        for kind, body in lines:
-            n += 1
-            hash_ = chained(hash_, record_id, n, version, now, kind, body)
-            event = (0, record_id, n, version, now, kind, body, run_id, change_id, hash_)
-            self.events.append(_made(Event, event))
-        beside_it = (priority, None, n, hash_, 0, 0)
-        row = _made(Record, image[:IMAGE_LENGTH] + beside_it)
-        if frees or (due_at is not None and status is not Status.RUNNING):
-            self.woke = True
-        self._puts.append((current, row, change_id))
-        self.records[record_id] = row
-        return row
 
     def _completed(self, change: Change, current: Record) -> tuple[Record, bool]:
         """Effects that were done, undone or resolved: fenced by the intent alone (protocol 2)."""
@@ -132,11 +82,11 @@ class Changing(Claiming):
             if (known.stage, receipt.stage) not in _STAGES and not receipt.gives_value(known):
                 landed |= receipt.stage in (known.stage, Stage.DONE)  # delivered again
                 continue
-            done = receipt._replace(seq=known.seq, at=known.at, done_at=self.now)
+            done = replace(receipt, seq=known.seq, at=known.at, done_at=self.now)
             self.receipts[receipt.key] = done
             landed = True
             if known.stage is Stage.INTENDED:
-                row = row._replace(open_intents=max(0, row.open_intents - 1))
+                row = replace(row, open_intents=max(0, row.open_intents - 1))
                 wakes.append(receipt.key)
             lines.append(Line(f"effect.{receipt.stage}", dump(told)))
         if lines or row is not current:
@@ -159,7 +109,7 @@ class Changing(Claiming):
             return self._revived(change, current)
         if change.priority is not None:
             line = Line("prioritised", dump({"priority": change.priority} | ({"by": change.by} if change.by else {})))
-            row = current._replace(priority=change.priority)
+            row = replace(current, priority=change.priority)
             return Applied(self._put(current, row, [line], change.change_id), self.now)
         rest = [r for r in change.receipts if r.kind not in (Kind.ONCE, Kind.UNDO) or r.stage is Stage.INTENDED]
         if not rest and not change.lines:
@@ -179,7 +129,7 @@ class Changing(Claiming):
                 return refused
             row = refused
         if row is not current and row.losses:
-            row = row._replace(losses=0)  # it gets on: whatever killed its workers, this step is no trap for them
+            row = replace(row, losses=0)  # it gets on: whatever killed its workers, this step is no trap for them
         return Applied(self._put(current, row, lines, change.change_id), self.now, again, self._stops(row))
 
     def _told(self, change: Change) -> bool:
@@ -205,7 +155,7 @@ class Changing(Claiming):
         known = self.receipt(receipt.key)
         if known is not None and known.nonce == receipt.nonce and receipt.kind is not Kind.EACH:
             if _sooner(receipt, known):
-                self.receipts[receipt.key] = known._replace(act_by=receipt.act_by)  # its actor has ended
+                self.receipts[receipt.key] = replace(known, act_by=receipt.act_by)  # its actor has ended
             return row  # this very change, sent again
         if receipt.stage is Stage.INTENDED:
             if known is not None and known.stage not in (Stage.VOID, Stage.UNDONE):
@@ -214,15 +164,15 @@ class Changing(Claiming):
                 return refused
             told = {"effect": receipt.name, "key": receipt.key}
             lines.append(Line("effect.intended", dump(told)))
-            receipt = receipt._replace(seq=row.log_seq + len(lines), at=self.now)
+            receipt = replace(receipt, seq=row.log_seq + len(lines), at=self.now)
             self.receipts[receipt.key] = receipt
-            return row._replace(open_intents=row.open_intents + 1, facts=row.facts + 1)
+            return replace(row, open_intents=row.open_intents + 1, facts=row.facts + 1)
         if known is not None and known.stage is Stage.DONE and receipt.kind is not Kind.EACH:
             return row  # answered already: the first answer stands
-        self.receipts[receipt.key] = receipt._replace(seq=row.log_seq + len(lines), at=self.now, done_at=self.now)
+        self.receipts[receipt.key] = replace(receipt, seq=row.log_seq + len(lines), at=self.now, done_at=self.now)
         if receipt.kind is Kind.MAP:
             self._abandon(row.record_id, receipt.key)
-        return row._replace(facts=row.facts + 1)
+        return replace(row, facts=row.facts + 1)
 
     def _may_begin(self, row: Record, change: Change) -> Refused | None:
         """An effect begins when its intent commits: not after a halt, nor over a wish to cancel (protocol 15, 6)."""
@@ -244,7 +194,7 @@ class Changing(Claiming):
         if current.step == UNDO and change.cancel and parse(change.cancel).get("undo"):
             return Applied(current, self.now)  # it is being undone already
         line = Line("cancel_asked", change.cancel or "{}")
-        row = current._replace(cancel=orders.joined(current.cancel, change.cancel or "{}"))
+        row = replace(current, cancel=orders.joined(current.cancel, change.cancel or "{}"))
         return Applied(self._put(current, row, [line], change.change_id), self.now)
 
     def _revived(self, change: Change, current: Record) -> Verdict:
@@ -259,7 +209,7 @@ class Changing(Claiming):
         if not self.outdated(current):
             return Applied(current, self.now)
         line = Line("revived", dump({"by": change.by, "epoch": self.epoch}))
-        row = current._replace(epoch=self.epoch)
+        row = replace(current, epoch=self.epoch)
         return Applied(self._put(current, row, [line], change.change_id), self.now)
 
     def _started(self, change: Change, current: Record | None) -> Verdict:
@@ -277,7 +227,7 @@ class Changing(Claiming):
         due_at = image.due_at if image.due_at is None else max(image.due_at, self.now)
         fields = {"epoch": self.epoch, "created_at": self.now, "updated_at": self.now, "due_at": due_at}
         woke = self.woke
-        row = self._put(None, changed(image, fields), change.lines, change.change_id)
+        row = self._put(None, replace(image, **fields), change.lines, change.change_id)
         if change.keep is not None and change.worker is not None and self._begins(change.keep, change.worker, row):
             claim = Claim(change.change_id, change.worker, (change.keep,), 1)
             [row] = self.claim(claim, change.keep, [row])
@@ -307,7 +257,7 @@ class Changing(Claiming):
             return Refused("running", f"{current.record_id!r} is running under worker {current.worker}")
         if not held and change.worker is not None:
             return Conflict(current, self.now)
-        image = beside(image, current)
+        image = with_side_fields(image, current)
         lines = list(change.lines)
         outcome = self._bent(current, image, lines)
         if isinstance(outcome, Refused):
@@ -321,13 +271,13 @@ class Changing(Claiming):
         if not held and not image.ended and (current.ended or (current.counted and not cancels)):
             refused = self._uncount(current)
             if refused is None:
-                image = image._replace(counted=False)
+                image = replace(image, counted=False)
             elif not cancels:  # what it did may be undone whatever its parent made of it
                 return refused
         elif not held and current.ended and current.status is not image.status:
             self._recount(current, image)
         if image.facts and image.visit != current.visit:
-            image = image._replace(facts=0)
+            image = replace(image, facts=0)
         if change.receipts:
             image = self._answers(change, image, lines)
         if as_asked:
@@ -340,9 +290,9 @@ class Changing(Claiming):
         anew = not (current.ended and orders.edits(lines))
         ends = image.status in ENDED and not current.counted and anew and self._counts(image, lines)
         if ends and image.parent_id is not None:
-            image = image._replace(counted=True)
+            image = replace(image, counted=True)
         if image.cancel is not None:
-            image = image._replace(cancel=orders.left_of_wish(current, image, lines))
+            image = replace(image, cancel=orders.left_of_wish(current, image, lines))
         row = self._put(current, image, lines, change.change_id)
         self.woke |= change.frees
         if ends and row.parent_id is not None and row.generation is not None:
@@ -365,12 +315,12 @@ class Changing(Claiming):
 
     def _finish(self, row: Record, image: Record, lines: list[Line], change_id: str) -> Record:
         """A move that the ledger makes by itself and that may end the record."""
-        image = image._replace(cancel=orders.left_of_wish(row, image, lines))
+        image = replace(image, cancel=orders.left_of_wish(row, image, lines))
         if image.visit != row.visit and image.facts:
-            image = image._replace(facts=0)
+            image = replace(image, facts=0)
         ends = image.status in ENDED and not row.counted and row.parent_id is not None and self._counts(image, lines)
         if ends:
-            image = image._replace(counted=True)
+            image = replace(image, counted=True)
         after = self._put(row, image, lines, change_id)
         if ends and after.generation is not None:
             self._child_ended(after, change_id)
@@ -388,14 +338,14 @@ class Changing(Claiming):
         stays = image.status not in ENDED and image.visit == current.visit
         if stays or (not held and image.ended and orders.edits(lines)):
             return outcome
-        base = current._replace(
-            version=image.version, updated_at=self.now, last_error=image.last_error, epoch=image.epoch
+        base = replace(
+            current, version=image.version, updated_at=self.now, last_error=image.last_error, epoch=image.epoch
         )
         if held:
             lines.clear()
         elif orders.cancels(lines):
             # It is asked what happened first. The wish is kept beside it, and obeyed when that is known.
-            base = base._replace(cancel=orders.joined(current.cancel, orders.wish_of(lines)))
+            base = replace(base, cancel=orders.joined(current.cancel, orders.wish_of(lines)))
             lines[:] = [Line("cancel_asked", base.cancel or "")]
         else:
             return Refused(
@@ -415,10 +365,10 @@ class Changing(Claiming):
         if current.cancel is not None and orders.gives_way(current, image, current.cancel):
             stop = transition.obeyed(current, self.now, current.cancel)
             lines[:] = stop.lines
-            return beside(stop.image, current), False
+            return with_side_fields(stop.image, current), False
         if image.epoch < current.epoch:
             # The halt was taken back while it ran. A holder that stops for it gives the record back instead.
-            image = image._replace(epoch=current.epoch)
+            image = replace(image, epoch=current.epoch)
             if orders.only_stops(image):
                 go = transition.settle(current, Yielded("resumed"), self.now)
                 lines[:] = go.lines
@@ -428,7 +378,7 @@ class Changing(Claiming):
         if halts and orders.only_stops(image):
             # It keeps what it waits for, and what else it stopped with: it may be revived where it stood.
             lines[:] = [HALTED]
-            return transition.halted(current)._replace(version=image.version, updated_at=self.now), False
+            return replace(transition.halted(current), version=image.version, updated_at=self.now), False
         if halts and image.status not in ENDED:
             lines.append(HALTED)
             return transition.halted(image), False
@@ -437,7 +387,7 @@ class Changing(Claiming):
     def _of_person(self, current: Record, image: Record, lines: list[Line]) -> tuple[Record, bool] | Refused:
         """A move of a record that nobody holds, as a wish to cancel and a halt leave it."""
         if image.cancel is not None and orders.taken_back(lines) and (current.ended or self.cancelled(current)):
-            image = image._replace(cancel=None)
+            image = replace(image, cancel=None)
         if image.ended:
             if orders.edits(lines) and not current.ended:
                 lines.insert(0, HALTED)  # what held by definition is written down
@@ -447,7 +397,7 @@ class Changing(Claiming):
         if orders.may_be_obeyed(image) and image.cancel is not None:
             stop = transition.obeyed(current, self.now, image.cancel)
             lines += stop.lines
-            return beside(stop.image, current)._replace(epoch=epoch), False
+            return replace(with_side_fields(stop.image, current), epoch=epoch), False
         says = orders.says(lines)
         halted = current.epoch < floor and not current.ended and says
         if halt is not None or halted:
@@ -458,7 +408,7 @@ class Changing(Claiming):
                 return image, True
             lines.append(HALTED)
             return transition.halted(image), True
-        return image._replace(epoch=epoch), True
+        return replace(image, epoch=epoch), True
 
     def _answers(self, change: Change, image: Record, lines: list[Line]) -> Record:
         """Answers (calls, sleeps, signals, questions) that ride with a move."""
@@ -471,12 +421,12 @@ class Changing(Claiming):
             if receipt.stage is Stage.DONE and receipt.kind not in (Kind.ONCE, Kind.UNDO):
                 known = self.receipt(receipt.key)
                 if known is None or known.stage is not Stage.DONE or receipt.kind is Kind.EACH:
-                    made = receipt._replace(seq=image.log_seq + len(lines), at=self.now, done_at=self.now)
+                    made = replace(receipt, seq=image.log_seq + len(lines), at=self.now, done_at=self.now)
                     self.receipts[receipt.key] = made
                     count += receipt.visit == image.visit
                     if receipt.kind is Kind.MAP:
                         self._abandon(image.record_id, receipt.key)
-        return image._replace(facts=image.facts + count) if count else image
+        return replace(image, facts=image.facts + count) if count else image
 
     def _born(self, change: Change) -> None:
         for fanin in change.fanins:
@@ -484,9 +434,9 @@ class Changing(Claiming):
         for child in change.children:
             born = transition.start(child, self.now)
             # Not the epoch of its parent: a halt of its own workflow that has ended since does not concern it.
-            row = born.image._replace(epoch=self.epoch, created_at=self.now)
+            row = replace(born.image, epoch=self.epoch, created_at=self.now)
             if row.due_at is not None:
-                row = row._replace(due_at=max(row.due_at, self.now))
+                row = replace(row, due_at=max(row.due_at, self.now))
             self._put(None, row, born.lines, change.change_id)
 
     def _already(self, image: Record, lines: list[Line]) -> Record:
@@ -504,7 +454,7 @@ class Changing(Claiming):
                 if taken is not None:
                     signals.remove(taken)
                     self._take(taken, wait, image)
-                    image = image._replace(facts=image.facts + 1)
+                    image = replace(image, facts=image.facts + 1)
                     answered.append(wait)
             elif wait.on is On.CHILDREN and wait.generation is not None:
                 fanin = self.fanin(image.record_id, wait.generation)
@@ -523,7 +473,7 @@ class Changing(Claiming):
         # The wait for children stays: the next pass finds by it which children they are.
         left = dump_waits(wait for wait in waits if wait not in answered or wait.on is On.CHILDREN)
         lines.append(Line("woken", dump({"by": f"{answered[0].on} {answered[0].name}".strip()})))
-        return image._replace(status=Status.PENDING, due_at=self.now, waits=left, question=None)
+        return replace(image, status=Status.PENDING, due_at=self.now, waits=left, question=None)
 
     def _kept(self, slot: Slot, current: Record, image: Record) -> Record:
         """Staying for the next step is a claim: with its slots, its tokens and the controls, or not at all."""

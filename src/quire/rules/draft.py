@@ -16,6 +16,7 @@ from quire.clock import made_after
 from quire.model.change import Beaten, Holding, Order
 from quire.model.event import Line
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import replace
 from quire.model.side import Control, Fanin, Worker
 from quire.rules import moves as transition
 from quire.rules import orders
@@ -39,8 +40,8 @@ class Draft(Changing):
         if known is not None and known.closed is not None:
             return None
         started_at = self.now if known is None else known.started_at
-        self.workers[worker.worker_id] = worker._replace(
-            started_at=started_at, expires_at=self.now + worker.lease_seconds, closed=None
+        self.workers[worker.worker_id] = replace(
+            worker, started_at=started_at, expires_at=self.now + worker.lease_seconds, closed=None
         )
         given = {row.record_id: row for row in held}
         cancelled = []
@@ -58,7 +59,7 @@ class Draft(Changing):
         known = self.workers.get(worker_id) or self.view.worker(worker_id)
         if known is None or known.closed is not None or self.view.sealed:
             return
-        self.workers[worker_id] = known._replace(closed="farewell")
+        self.workers[worker_id] = replace(known, closed="farewell")
         for row in held:
             self._give_back(row, f"farewell-{row.run_id}")
 
@@ -81,7 +82,7 @@ class Draft(Changing):
         if worker.closed is not None or self.view.sealed or not (dead or self.expired(worker)):
             return 0
         why = "its process is dead" if dead else "its lease ran out"
-        self.workers[worker.worker_id] = worker._replace(closed=why)
+        self.workers[worker.worker_id] = replace(worker, closed=why)
         return sum(self.lose(row, why) for row in held)
 
     def overdue(self, row: Record) -> int:
@@ -98,7 +99,7 @@ class Draft(Changing):
         if row.open_intents and (halts or image.ended):
             image = self._doubted(image, lines)
         elif halts and stop is None:
-            image = transition.halted(row)._replace(version=row.version + 1, updated_at=self.now)
+            image = replace(transition.halted(row), version=row.version + 1, updated_at=self.now)
             lines.append(HALTED)
         self._finish(row, image, lines, f"lost-{row.run_id}")
         return 1
@@ -108,17 +109,17 @@ class Draft(Changing):
     def order(self, order: Order) -> None:
         """Halt, pause, resume: one small commit, whatever the number of records (protocol 15)."""
         known = self.control(order.scope) or Control(order.scope, False, 0, False, "", 0.0, "")
-        told = known._replace(by=order.by, at=self.now, reason=order.reason)
+        told = replace(known, by=order.by, at=self.now, reason=order.reason)
         if order.word == "halt":
             self.epoch += 1
-            told = told._replace(halted=True, floor=self.epoch)
+            told = replace(told, halted=True, floor=self.epoch)
             self.woke = True  # workers that wait for work hear of it, and end what they run
         elif order.word == "pause":
-            told = told._replace(paused=True)
+            told = replace(told, paused=True)
         elif order.word == "resume":
             if told.halted:
                 self.epoch += 1
-            told = told._replace(halted=False, paused=False)
+            told = replace(told, halted=False, paused=False)
             self.woke = True
         self.controls[order.scope] = told
         self._ordered.clear()
@@ -130,7 +131,7 @@ class Draft(Changing):
         if orders.may_be_obeyed(row):
             self._obey(row, f"obeyed-{row.record_id}-{row.version}")
             return True
-        image = transition.halted(row)._replace(version=row.version + 1, updated_at=self.now)
+        image = replace(transition.halted(row), version=row.version + 1, updated_at=self.now)
         self._finish(row, image, [HALTED], f"halt-{row.record_id}-{row.version}")
         return True
 
@@ -158,7 +159,7 @@ class Draft(Changing):
         if row.status is Status.RUNNING or row.open_intents:
             if row.cancel is None:
                 wish = orders.wish("", reason, undo=False)
-                self._put(row, row._replace(cancel=wish), [Line("cancel_asked", wish)], f"abandon-{row.record_id}")
+                self._put(row, replace(row, cancel=wish), [Line("cancel_asked", wish)], f"abandon-{row.record_id}")
                 return True
             return False
         go = transition.stopped(row, self.now, reason, False)
@@ -179,5 +180,5 @@ def as_seen(record: Record, controls: Iterable[Control]) -> Record:
     if record.ended or orders.under_way(record):
         return record
     if orders.outdated(record, controls):
-        return record._replace(status=Status.CANCELLED, due_at=None)
+        return replace(record, status=Status.CANCELLED, due_at=None)
     return record

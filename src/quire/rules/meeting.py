@@ -9,6 +9,7 @@ from quire.model.codec import dump
 from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage, key_of
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.model.side import Fanin, Signal
 from quire.model.wait import On, Wait, load_waits
 from quire.rules import moves as transition
@@ -28,7 +29,8 @@ class Meeting(Sketch):
         fanin = self.fanin(child.parent_id, child.generation)
         if fanin is None:
             return
-        fanin = fanin._replace(
+        fanin = replace(
+            fanin,
             left=fanin.left - 1,
             failed=fanin.failed + (child.status is not Status.DONE),
             # A child that ends before its turn was not under way.
@@ -38,12 +40,12 @@ class Meeting(Sketch):
             waiting = self.record(f"{fanin.prefix}{fanin.next_place}")
             if waiting is None:
                 break
-            fanin = fanin._replace(next_place=fanin.next_place + 1)
+            fanin = replace(fanin, next_place=fanin.next_place + 1)
             if waiting.status is Status.WAITING and not fanin.abandoned:
                 go = transition.turn(waiting, self.now)
                 self._put(waiting, go.image, go.lines, change_id)
             if not waiting.counted:  # it may have ended before its turn, and may undo what it did since
-                fanin = fanin._replace(active=fanin.active + 1)
+                fanin = replace(fanin, active=fanin.active + 1)
         self.fanins[fanin.parent_id, fanin.generation] = fanin
         parent = self.record(fanin.parent_id)
         if parent is None or not met(fanin) or parent.status not in (Status.WAITING, Status.NEEDS_APPROVAL):
@@ -81,7 +83,7 @@ class Meeting(Sketch):
         """An ended child was moved by hand to another end: it is counted, but it may have failed no longer."""
         if child.counted and (fanin := self._awaited(child)) is not None:
             failed = fanin.failed + (image.status is not Status.DONE) - (child.status is not Status.DONE)
-            self.fanins[fanin.parent_id, fanin.generation] = fanin._replace(failed=failed)
+            self.fanins[fanin.parent_id, fanin.generation] = replace(fanin, failed=failed)
 
     def _uncount(self, child: Record) -> Refused | None:
         """An ended child that goes on again counts again, while its parent still waits for it."""
@@ -99,7 +101,8 @@ class Meeting(Sketch):
                 f"{child.record_id!r} cannot go on again: its parent has gone on without it; retry the parent, which "
                 f"does its failed children again (quire retry {child.parent_id})",
             )
-        self.fanins[fanin.parent_id, fanin.generation] = fanin._replace(
+        self.fanins[fanin.parent_id, fanin.generation] = replace(
+            fanin,
             left=fanin.left + 1,
             failed=fanin.failed - (child.status is not Status.DONE),
             active=fanin.active + (child.place is None or child.place < fanin.next_place),
@@ -112,7 +115,7 @@ class Meeting(Sketch):
         fanins |= {place: f for place, f in self.fanins.items() if f.parent_id == parent_id}
         for place, fanin in fanins.items():
             if fanin.left > 0 and not fanin.abandoned and (key is None or fanin.key == key):
-                self.fanins[place] = fanin._replace(abandoned=True)
+                self.fanins[place] = replace(fanin, abandoned=True)
 
     # -- signals -----------------------------------------------------------------------------------------------
 
@@ -125,7 +128,7 @@ class Meeting(Sketch):
         return sorted((s for s in known.values() if s.taken_by is None), key=lambda signal: signal.seq)
 
     def _take(self, signal: Signal, wait: Wait, record: Record) -> None:
-        self.signals[signal.signal_id] = signal._replace(taken_by=wait.key)
+        self.signals[signal.signal_id] = replace(signal, taken_by=wait.key)
         self.receipts[wait.key] = Receipt(
             key=wait.key,
             record_id=record.record_id,
@@ -160,7 +163,7 @@ class Meeting(Sketch):
             return Conflict(None, self.now)
         if (known := self._signal(sent.signal_id)) is not None and not _same(known, sent):
             # What happened outside may concern several records: the id of it is kept apart for each.
-            sent = sent._replace(signal_id=key_of(sent.record_id, sent.name, sent.signal_id))
+            sent = replace(sent, signal_id=key_of(sent.record_id, sent.name, sent.signal_id))
             known = self._signal(sent.signal_id)
         if known is not None:
             return Applied(row, self.now, again=True)
@@ -177,7 +180,7 @@ class Meeting(Sketch):
             for wait in load_waits(row.waits):
                 if wait.on is On.SIGNAL and wait.name == sent.name:
                     self._take(signal, wait, row)
-                    row = row._replace(facts=row.facts + 1)
+                    row = replace(row, facts=row.facts + 1)
                     go = transition.wake(row, self.now, wait.key, f"signal {sent.name}")
                     row = self._put(row, go.image, go.lines, sent.signal_id)
                     break

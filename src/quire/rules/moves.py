@@ -37,13 +37,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, assert_never
+from typing import Any, assert_never
 
 from quire.errors import IllegalMove
 from quire.model.change import Slot
 from quire.model.codec import dump, parse
 from quire.model.event import Line
-from quire.model.record import PLACES, UNDO, Record, Status
+from quire.model.record import UNDO, Record, Status
+from quire.model.row import Row, replace
 from quire.model.wait import On, Wait, dump_waits, earliest, load_waits
 from quire.rules import adoption
 from quire.rules.difference import changes
@@ -57,25 +58,15 @@ SUSPECT_LOSSES = 2
 MOST_DEATHS = 3
 
 
-#: Makes a row without the detour through its own ``__new__``, which takes three times as long.
-_made = tuple.__new__
-#: Every move changes these two.
-_VERSION, _UPDATED_AT = PLACES["version"], PLACES["updated_at"]
-
-
-class Move(NamedTuple):
+class Move(Row, frozen=True):
     """The record's next image and the lines that tell of it."""
 
     image: Record
     lines: tuple[Line, ...]
 
 
-#: Values with their places in a record: what is the same in all moves of a kind is put there without a look-up.
-_Fixed = tuple[tuple[int, Any], ...]
-
-
-def _fixed(fields: Mapping[str, Any]) -> _Fixed:
-    return tuple((PLACES[name], value) for name, value in fields.items())
+#: No field is the same in all moves of this kind.
+_NOTHING: Mapping[str, Any] = {}
 
 
 def _moved(
@@ -84,20 +75,13 @@ def _moved(
     kind: str,
     told: str | dict[str, Any],
     fields: Mapping[str, Any],
-    fixed: _Fixed = (),
+    fixed: Mapping[str, Any] = _NOTHING,
 ) -> Move:
     data = fields.get("data")
     if data is not None and data != record.data:
         told = (parse(told) if isinstance(told, str) else told) | changes(record.data, data)
-    line = _made(Line, (kind, told if isinstance(told, str) else dump(told)))
-    values = list(record)
-    for place, value in fixed:
-        values[place] = value
-    for name, value in fields.items():
-        values[PLACES[name]] = value
-    values[_VERSION] = record.version + 1
-    values[_UPDATED_AT] = now
-    return _made(Move, (_made(Record, values), (line,)))
+    line = Line(kind, told if isinstance(told, str) else dump(told))
+    return Move(replace(record, **{**fixed, **fields}, version=record.version + 1, updated_at=now), (line,))
 
 
 @lru_cache(maxsize=4096)
@@ -116,8 +100,8 @@ _ENTERED: dict[str, Any] = {
 }
 _RELEASED: dict[str, Any] = {"worker": None, "run_until": None}
 _AT_REST: dict[str, Any] = {**_RELEASED, "due_at": None, "waits": None, "question": None}
-_GOES_ON = _fixed(_ENTERED)
-_ENDS_WELL = _fixed({**_AT_REST, "status": Status.DONE, "step": "", "entry": None, "last_error": None})
+_GOES_ON = _ENTERED
+_ENDS_WELL = {**_AT_REST, "status": Status.DONE, "step": "", "entry": None, "last_error": None}
 
 
 def _entered(record: Record, step: str) -> dict[str, Any]:
@@ -165,7 +149,7 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
         case Broke(error=error, undo=undo):
             told = {"step": record.step, "attempt": record.attempt + 1, "error": error}
             told |= {"trace": outcome.trace} if outcome.trace else {}
-            tried = record._replace(attempt=record.attempt + 1, last_error=error)
+            tried = replace(record, attempt=record.attempt + 1, last_error=error)
             if undo:
                 return _to_undo(tried, now, "broke", told, Status.CANCELLED, error)
             return _moved(tried, now, "broke", told, _AT_REST | {"status": Status.ERROR})
@@ -174,7 +158,7 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             return _moved(record, now, "yielded", told, _released(record) | {"status": Status.PENDING, "due_at": now})
         case Suspect(reason=reason):
             go = lose(record, now, reason)
-            return go._replace(image=go.image._replace(losses=max(record.losses, SUSPECT_LOSSES)))
+            return replace(go, image=replace(go.image, losses=max(record.losses, SUSPECT_LOSSES)))
         case Stopped(reason=reason, undo=undo):
             return stopped(record, now, reason, undo)
         case _:
@@ -229,7 +213,7 @@ def claim_told(worker: str, run_id: str, step: str) -> str:
 
 def unkept(image: Record, now: float) -> Record:
     """The same image, but its worker does not stay for the next step."""
-    return image._replace(status=Status.PENDING, due_at=now, **_RELEASED)
+    return replace(image, status=Status.PENDING, due_at=now, **_RELEASED)
 
 
 def wake(record: Record, now: float, key: str, why: str) -> Move:
@@ -277,7 +261,7 @@ def apart(record: Record, now: float, worker: str, timeout: float, *, counted: b
 def died(record: Record, now: float, why: str) -> Move:
     """The process in which a suspect ran alone has died by itself: that is a try that failed."""
     told = {"worker": record.worker, "step": record.step, "reason": why, "alone": True}
-    tried = record._replace(attempt=record.attempt + 1, losses=max(record.losses, SUSPECT_LOSSES) + 1)
+    tried = replace(record, attempt=record.attempt + 1, losses=max(record.losses, SUSPECT_LOSSES) + 1)
     if tried.losses >= SUSPECT_LOSSES + MOST_DEATHS:
         return _condemned(tried, now, why, "lost", told)
     fields = {"status": Status.PENDING, "due_at": now, "last_error": f"step {record.step!r} ended its process: {why}"}
@@ -306,7 +290,7 @@ def doubt(image: Record, keys: Sequence[tuple[str, str]]) -> Record:
     waits = [doubted(key, name) for key, name in keys]
     question = str((waits[0].about or {})["text"]) if waits else "did it happen?"
     fields = _RELEASED | {"due_at": None, "waits": dump_waits(waits), "question": question}
-    return image._replace(status=Status.NEEDS_APPROVAL, result=None, **fields)
+    return replace(image, status=Status.NEEDS_APPROVAL, result=None, **fields)
 
 
 def doubted(key: str, name: str, why: str = "", value: Mapping[str, Any] | None = None) -> Wait:
@@ -336,7 +320,7 @@ def obeyed(record: Record, now: float, wish: str) -> Move:
 
 def halted(image: Record) -> Record:
     """What a halted record becomes instead of going on. It keeps its waits: a person may revive it where it stood."""
-    return image._replace(status=Status.CANCELLED, due_at=None, **_RELEASED)
+    return replace(image, status=Status.CANCELLED, due_at=None, **_RELEASED)
 
 
 # -- by a person -----------------------------------------------------------------------------------------------
@@ -357,7 +341,7 @@ def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool, halt
     if record.status is Status.RUNNING or (record.ended and not undo and not halted):
         raise _refuse(record, "cancel", f"it is {record.status}")
     move = stopped(record, now, reason or f"cancelled by {by or 'a person'}", undo)
-    return move._replace(lines=tuple(Line(line.kind, dump(parse(line.body) | {"by": by})) for line in move.lines))
+    return replace(move, lines=tuple(Line(line.kind, dump(parse(line.body) | {"by": by})) for line in move.lines))
 
 
 def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:

@@ -9,8 +9,8 @@ until the target has had time to show it, then probes; what cannot be known is a
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
-from dataclasses import replace
 from typing import Any
 
 from quire.clock import next_id, seconds
@@ -18,6 +18,7 @@ from quire.errors import DefinitionError, EffectChanged, ReceiptForged, ValueRef
 from quire.model.change import Change
 from quire.model.codec import PLAIN, schema_of
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
+from quire.model.row import replace
 from quire.model.wait import On, Wait
 from quire.rules.moves import doubted, valueless
 from quire.rules.outcome import Yielded
@@ -125,7 +126,7 @@ async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt
 def _act_of(hold: Hold, key: str, until: float | None = None) -> Act[Any]:
     act: Act[Any] = Act(fingerprint(key), hold.host.deps_of(hold.workflow.name), hold.record.record_id)
     clock = hold.host.clock
-    return act if until is None else replace(act, _left=lambda: until - clock.boottime())
+    return act if until is None else dataclasses.replace(act, _left=lambda: until - clock.boottime())
 
 
 def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
@@ -205,7 +206,7 @@ async def _acted(
             raise
         # The act has ended, but nobody knows how: the next pass finds an intent whose actor is gone.
         hold.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
-        await hold.facts([intent._replace(act_by=host.now())])
+        await hold.facts([replace(intent, act_by=host.now())])
         raise
     return await _done(hold, effect, intent, value)
 
@@ -219,7 +220,7 @@ async def _done(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, valu
     except Exception as error:  # noqa: BLE001 - a type's own code may raise anything
         problem = failure_of(error).error
         hold.tell("effect.unfit", effect=effect.name, problem=problem)
-    receipt = hold.host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
+    receipt = hold.host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
     hold.known[intent.key] = receipt
     await hold.deliver(receipt)
     if receipt.unfit:
@@ -254,9 +255,9 @@ async def _late(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, acti
             text, _ = returns(effect.act).nearest(value, f"what effect {effect.name!r} returned")
         except Exception:  # noqa: BLE001 - a type's own code may raise anything; it happened all the same
             text = ""
-        receipt = host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
+        receipt = host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
     except (NotDone, ConnectionRefusedError):
-        receipt = intent._replace(stage=Stage.VOID)
+        receipt = replace(intent, stage=Stage.VOID)
     except Exception as error:  # noqa: BLE001 - nobody knows how it ended: the next pass finds the intent
         log.warning("effect %r of %r: %s", effect.name, intent.record_id, failure_of(error).error)
     finally:
@@ -284,7 +285,7 @@ async def _value(hold: Hold, effect: Effect[Any, Any, Any], receipt: Receipt, wh
 
 
 def _void(hold: Hold, intent: Receipt) -> Receipt:
-    void = intent._replace(stage=Stage.VOID)
+    void = replace(intent, stage=Stage.VOID)
     hold.known[intent.key] = void
     return void
 
@@ -329,7 +330,7 @@ async def _in_doubt(
         except Exception as error:  # noqa: BLE001 - a type's own code may raise anything; it was found all the same
             hold.tell("effect.unfit", effect=effect.name, problem=failure_of(error).error)
             text = ""
-        receipt = host.keyring.signed(intent._replace(stage=Stage.DONE, value=text))
+        receipt = host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
         hold.known[intent.key] = receipt
         await hold.deliver(receipt)
         return receipt

@@ -26,6 +26,7 @@ from quire.model.codec import dump
 from quire.model.event import Line
 from quire.model.receipt import Kind, Receipt, Stage, key_of
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import replace
 from quire.model.side import Fanin
 from quire.model.wait import Wait, load_waits
 from quire.rules import moves as transition
@@ -291,7 +292,7 @@ class Hold:
             nonce=self.nonce,
             worker=self.host.worker_id,
         )
-        return made._replace(**fields) if fields else made
+        return replace(made, **fields) if fields else made
 
     def answer(self, receipt: Receipt) -> None:
         """Remember an answer: it rides with the next commit, and that comes soon."""
@@ -392,7 +393,7 @@ class Hold:
         """Completed effects: they land whatever happened to the record meanwhile."""
         self.progressed()
         change = Change(next_id(), self.record.record_id, self.record.version, None, self.host.worker_id)
-        verdict = await self.host.submit(change._replace(receipts=receipts))
+        verdict = await self.host.submit(replace(change, receipts=receipts))
         if isinstance(verdict, Conflict):
             self.lose()
         elif isinstance(verdict, Applied) and verdict.stop:
@@ -435,36 +436,26 @@ class Hold:
         made = transition.settle(before, outcome, self.host.now(), keep=slot)
         image = made.image
         if self.note is not image.note:
-            image = image._replace(note=self.note)
+            image = replace(image, note=self.note)
         children: tuple[Record, ...] = ()
         fanins: tuple[Fanin, ...] = ()
         if isinstance(outcome, Waits):
             children, fanins = outcome.children, outcome.fanins
-            image = image._replace(fanouts=image.fanouts + len(fanins))
+            image = replace(image, fanouts=image.fanouts + len(fanins))
         riding, lines = self._taken()
         self.record = image
-        # Without the detour through the type's own call: every move of every record comes by here.
-        return _made(
-            Change,
-            (
-                next_id(),
-                before.record_id,
-                before.version,
-                image,
-                self.host.worker_id,
-                (*lines, *made.lines) if lines else made.lines,
-                riding,
-                children,
-                fanins,
-                slot if isinstance(outcome, Next) else None,
-                (),
-                None,
-                None,
-                self.step.cap is not None or self.workflow.cap is not None,
-                "",
-                False,
-                False,
-            ),
+        return Change(
+            change_id=next_id(),
+            record_id=before.record_id,
+            version=before.version,
+            image=image,
+            worker=self.host.worker_id,
+            lines=(*lines, *made.lines) if lines else made.lines,
+            receipts=riding,
+            children=children,
+            fanins=fanins,
+            keep=slot if isinstance(outcome, Next) else None,
+            frees=self.step.cap is not None or self.workflow.cap is not None,
         )
 
     def _broke(self, error: str, before: Record, trace: tuple[Link, ...] = ()) -> Broke:

@@ -8,8 +8,8 @@ whether it happened, is asked of a person.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from quire.clock import seconds
@@ -17,6 +17,7 @@ from quire.errors import LeaseLost
 from quire.model.change import Query
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.record import Record
+from quire.model.row import replace
 from quire.model.wait import On, Wait
 from quire.rules import moves as transition
 from quire.rules.moves import doubted, valueless
@@ -71,7 +72,7 @@ async def _undone(hold: Hold) -> list[Wait]:
         key = key_of("undo", receipt.key)
         earlier = undos.get(key)
         if earlier is not None and earlier.stage is Stage.DONE:
-            await hold.deliver(receipt._replace(stage=Stage.UNDONE))
+            await hold.deliver(replace(receipt, stage=Stage.UNDONE))
             continue
         if earlier is not None and earlier.open:
             return [doubted(key, f"undo of {receipt.name}")]
@@ -105,10 +106,10 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
     await hold.facts([intent])
     act: Act[Any] = Act(key=fingerprint(key), deps=host.deps_of(workflow), record_id=receipt.record_id)
     value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
-    act = replace(act, _left=lambda: until - host.clock.boottime())
+    act = dataclasses.replace(act, _left=lambda: until - host.clock.boottime())
     left = until - host.clock.boottime()
     if left <= 0:
-        await hold.deliver(intent._replace(stage=Stage.VOID))
+        await hold.deliver(replace(intent, stage=Stage.VOID))
         return "the worker was away too long; it did not act"
     try:
         async with asyncio.timeout(left):
@@ -117,7 +118,7 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
         tried = failure_of(error)
         hold.tell("effect.unclear", effect=f"undo of {receipt.name}", **tried._asdict())
         return tried.error
-    await hold.deliver(host.keyring.signed(intent._replace(stage=Stage.DONE)), receipt._replace(stage=Stage.UNDONE))
+    await hold.deliver(host.keyring.signed(replace(intent, stage=Stage.DONE)), replace(receipt, stage=Stage.UNDONE))
     return ""
 
 

@@ -19,6 +19,7 @@ from quire.ledger.base import Ledger
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record
+from quire.model.row import as_dict
 from quire.upkeep import check
 from quire.upkeep.rotate import archive_of
 
@@ -53,7 +54,7 @@ class Pack:
         count = 0
         with self._opened(name) as file:
             async for row in rows:
-                file.write(compact(row._asdict()) + "\n")
+                file.write(compact(as_dict(row)) + "\n")
                 count += 1
                 yield row
         self.counts[name.partition(".")[0]] = count

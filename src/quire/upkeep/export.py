@@ -21,6 +21,7 @@ from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.upkeep.evidence import Pack, all_events, all_receipts, source_of, zipped
 from quire.upkeep.workbook import Workbook
 
@@ -88,7 +89,7 @@ def _form_of(target: Path) -> str:
 
 async def _records(ledger: Ledger, query: Query) -> AsyncIterator[Record]:
     after = ""
-    while records := await ledger.find(query._replace(after=after)):
+    while records := await ledger.find(replace(query, after=after)):
         for record in records:
             yield record
         after = records[-1].record_id

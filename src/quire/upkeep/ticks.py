@@ -18,6 +18,7 @@ from quire.model.change import Claim, Query
 from quire.model.codec import dump, parse
 from quire.model.receipt import Keyring
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.model.side import EVERYWHERE, Setting
 from quire.run.waits import signature
 from quire.worker.last_tick import ticked
@@ -78,7 +79,7 @@ async def _read(ledger: Ledger, number: int) -> tuple[Setting, Slot]:
 
 
 async def _put(ledger: Ledger, kept: Setting, slot: Slot) -> bool:
-    return await ledger.keep(kept._replace(value=dump({"generation": slot.generation, "expires_at": slot.expires_at})))
+    return await ledger.keep(replace(kept, value=dump({"generation": slot.generation, "expires_at": slot.expires_at})))
 
 
 async def take(ledger: Ledger, chains: int, span: float) -> Slot | None:

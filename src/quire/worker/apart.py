@@ -26,6 +26,7 @@ from quire.clock import next_id
 from quire.errors import LedgerError
 from quire.model.change import Applied, Change, Conflict
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import field_values
 from quire.rules import moves as transition
 from quire.worker.child import Child, Ended
 from quire.worker.lanes import Stay
@@ -167,7 +168,7 @@ class Apart:
             timeout = self._timeout(record)
             if timeout is None or record.worker != self._worker.worker_id or self._closing:
                 return
-            child.send({"record": list(record), "timeout": timeout})
+            child.send({"record": field_values(record), "timeout": timeout})
             ended = await child.served(SILENT * self._worker.lease)
             if ended is not None:
                 await self._died(child, stay, ended)

@@ -13,6 +13,7 @@ from quire.model.change import Applied, Change, Refused, Verdict
 from quire.model.codec import dump, parse
 from quire.model.given import bare
 from quire.model.record import Record, Status, new_record
+from quire.model.row import replace
 from quire.model.side import Setting
 from quire.model.wait import On, Wait, dump_waits
 from quire.rules import moves as transition
@@ -113,7 +114,7 @@ async def _start_cron(
     if any(isinstance(verdict, Refused) and verdict.code in ("halted", "sealed") for verdict in verdicts):
         return 0  # its moments are not over: they start when the halt is
     _tell_refused(cron, changes, verdicts)
-    await ledger.keep(kept._replace(value=dump({"until": now})))
+    await ledger.keep(replace(kept, value=dump({"until": now})))
     return sum(isinstance(verdict, Applied) and not verdict.again for verdict in verdicts)
 
 

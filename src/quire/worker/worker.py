@@ -27,6 +27,7 @@ from quire.model.change import Applied, Change, Claim, Claimed, Holding, Refused
 from quire.model.codec import PLAIN, dump, parse
 from quire.model.receipt import Keyring
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import replace
 from quire.model.side import Worker as WorkerRow
 from quire.rules import moves as transition
 from quire.rules.outcome import Broke, Migrated, Stopped, Yielded
@@ -605,13 +606,13 @@ class Worker:
                     self._claims.discard(claim.claim_id)
                     self._die(claim.worker, str(error))
                     await self._patiently(self._beat)
-                    claim = claim._replace(claim_id=next_id(), worker=self.worker_id, again=False)
+                    claim = replace(claim, claim_id=next_id(), worker=self.worker_id, again=False)
                     self._claims.add(claim.claim_id)
                 except LedgerUnavailable as error:
                     if self._stopping or self.clock.boottime() - sent > 60:
                         raise
                     log.warning("%s; claiming again", error)
-                    claim = claim._replace(again=True)
+                    claim = replace(claim, again=True)
                     await self.clock.sleep(pause * random.uniform(0.5, 1.5))
                     pause = min(5.0, pause * 2)
         except BaseException:
@@ -639,7 +640,7 @@ class Worker:
 
     async def start(self, change: Change, slot: Slot) -> Verdict:
         """Commit a start whose record begins here at once: it needs no claim of its own."""
-        change = change._replace(worker=self.worker_id, keep=slot)
+        change = replace(change, worker=self.worker_id, keep=slot)
         self._claims.add(change.change_id)
         self._starting += 1
         begun = False

@@ -12,6 +12,7 @@ from quire.errors import DefinitionError, IllegalMove, InputError, did_you_mean
 from quire.model.codec import dump
 from quire.model.receipt import fingerprint
 from quire.model.record import Record
+from quire.model.row import replace
 from quire.model.wait import On, Wait
 
 EXPIRED = "expired"
@@ -133,7 +134,7 @@ def passed(wait: Wait, now: float) -> tuple[Wait, list[str]]:
         told.append("escalated")
         about["by"] = [*about["by"], about.pop("escalate_to")]
         del about["escalate_at"]
-    return wait._replace(about=about, until=_next_moment(about)), told
+    return replace(wait, about=about, until=_next_moment(about)), told
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +214,10 @@ def counted(wait: Wait, vote: Vote) -> tuple[Wait, Answer | None]:
     same = [v for v in about["votes"] if v["choice"] == vote.choice]
     decided = len(same) >= quorum or (vote.choice != ahead)
     if not decided:
-        return wait._replace(about=about), None
+        return replace(wait, about=about), None
     names = ", ".join(dict.fromkeys(v["by"] for v in same if v["by"]))
     notes = "; ".join(v["note"] for v in same if v["note"])
     edits: dict[str, Any] = {}
     for v in same:
         edits |= v["edits"]
-    return wait._replace(about=about), Answer(vote.choice, names, notes, edits, ahead)
+    return replace(wait, about=about), Answer(vote.choice, names, notes, edits, ahead)

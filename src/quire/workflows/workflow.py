@@ -22,6 +22,7 @@ from quire.model.change import Rate, Slot
 from quire.model.codec import Codec, codec
 from quire.model.fit import Fit
 from quire.model.record import UNDO
+from quire.model.row import replace
 from quire.workflows import declared
 from quire.workflows.approval import unknown_people
 from quire.workflows.retry import Retry, check_retry
@@ -369,7 +370,7 @@ class Workflow(Generic[D, R, X]):
         slot = self._slots.get(step.name)
         if slot is None:
             slot = Slot(self.name, step.name, step.timeout, step.cap, self.cap, step.rate)
-            slot = self._slots[step.name] = slot._replace(also=self._earlier(step), version=self.version)
+            slot = self._slots[step.name] = replace(slot, also=self._earlier(step), version=self.version)
         return slot
 
     def _earlier(self, step: Step) -> tuple[str, ...]:
@@ -384,7 +385,7 @@ class Workflow(Generic[D, R, X]):
             if not step.rests:
                 names = (step.name, *self._earlier(step))
                 found += [
-                    self.slot(step)._replace(step=name, also=tuple(other for other in names if other != name))
+                    replace(self.slot(step), step=name, also=tuple(other for other in names if other != name))
                     for name in names
                 ]
         return [*found, Slot(self.name, UNDO, seconds(TIMEOUT))]

@@ -16,6 +16,7 @@ from quire.model.change import Standing
 from quire.model.codec import dump
 from quire.model.event import Event
 from quire.model.record import UNDO, Record, Status, new_record
+from quire.model.row import replace
 from quire.model.side import Control, Fanin, Worker
 from quire.model.wait import On, Wait, dump_waits
 
@@ -46,7 +47,7 @@ def worker(
 
 def record(**fields: Any) -> Record:
     made = new_record(record_id="r", workflow="w", step="post", data="{}", now=NOW - 100, due_at=NOW - 10)
-    return made._replace(updated_at=NOW - 60, **fields)
+    return replace(made, updated_at=NOW - 60, **fields)
 
 
 def standing(*controls: Control, sealed: str = "") -> Standing:
@@ -286,10 +287,10 @@ def test_a_lease_counts_with_the_grace_that_others_give_it() -> None:
 
 def test_a_worker_whose_process_is_known_to_be_dead_is_not_alive() -> None:
     boot, _, _ = process.identity().rpartition(" ")
-    here = worker()._replace(host=process.host(), boot_id=process.identity(), pid=os.getpid())
+    here = replace(worker(), host=process.host(), boot_id=process.identity(), pid=os.getpid())
 
     assert alive(here, NOW)
-    assert not alive(here._replace(boot_id=f"{boot} 1"), NOW)  # another process that had this number before
+    assert not alive(replace(here, boot_id=f"{boot} 1"), NOW)  # another process that had this number before
 
 
 def test_spans_and_moments_in_words() -> None:

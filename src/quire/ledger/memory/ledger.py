@@ -27,6 +27,7 @@ from quire.model.change import (
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record
+from quire.model.row import replace
 from quire.model.side import Fanin, Setting, Signal, Worker
 from quire.rules.claims import claimed_by
 from quire.rules.draft import Draft, as_seen
@@ -177,7 +178,7 @@ class MemoryLedger(Ledger):
         known = self.tables.all_settings.get(setting.name)
         if (known.version if known is not None else 0) != setting.version:
             return False
-        self.tables.all_settings[setting.name] = setting._replace(version=setting.version + 1)
+        self.tables.all_settings[setting.name] = replace(setting, version=setting.version + 1)
         return True
 
     async def forget(self, events: Sequence[Event]) -> int:

@@ -15,6 +15,7 @@ from quire.model.change import Count, Query, Slot
 from quire.model.event import Event
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import CLAIMABLE, UNDO, Record, Status
+from quire.model.row import replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 from quire.rules.draft import Draft
 
@@ -107,7 +108,7 @@ class Tables:
         kept = []
         for event in draft.events:
             self.last_seq += 1
-            event = event._replace(seq=self.last_seq)
+            event = replace(event, seq=self.last_seq)
             kept.append(event)
             self.all_events.append(event)
             self._events_of[event.record_id].append(event)

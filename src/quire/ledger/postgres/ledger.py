@@ -43,6 +43,7 @@ from quire.model.change import (
 )
 from quire.model.event import Event
 from quire.model.record import UNDO, Status
+from quire.model.row import field_names, from_values, replace
 from quire.model.side import Setting, Worker
 from quire.rules.draft import GRACE, Draft
 
@@ -88,7 +89,7 @@ _ABANDONED = f"""
 """
 #: One look: is there anything to take over or to sweep, and which workers are open?
 _NEEDS_RECOVERY = f"""
-    SELECT found.needed, {", ".join(f"workers.{name}" for name in Worker._fields)}
+    SELECT found.needed, {", ".join(f"workers.{name}" for name in field_names(Worker))}
     FROM (SELECT {NOW} AS now) AS moment
     CROSS JOIN LATERAL (
         SELECT EXISTS (SELECT 1 FROM workers WHERE {_EXPIRED.format("moment.now")})
@@ -223,7 +224,7 @@ class PostgresLedger(PostgresClaims):
                 reading.ask(READ_HELD, [worker.worker_id], reading.take_held)
                 await reading.done()
             view.controls = {row[4]: rows.control_of(row[4:]) for row in found if row[4] is not None}
-            view.workers[worker.worker_id] = worker._replace(started_at=started_at, closed=None)
+            view.workers[worker.worker_id] = replace(worker, started_at=started_at, closed=None)
             draft = Draft(view, view.now)
             try:
                 beaten = draft.beat(worker, holding, view.held)
@@ -259,7 +260,7 @@ class PostgresLedger(PostgresClaims):
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         found = await self._asked(_NEEDS_RECOVERY, self._told, lane=self._claims)
         if not found[0][0] and not dead:
-            return Recovered(open=tuple(Worker._make(row[1:]) for row in found if row[1] is not None))
+            return Recovered(open=tuple(from_values(Worker, row[1:]) for row in found if row[1] is not None))
         more = Want()
         return await self._complete(self._claims, lambda wire: self._recovered(wire, limit, dead, more), more)
 
@@ -289,7 +290,7 @@ class PostgresLedger(PostgresClaims):
         alive = wire.send(
             f"SELECT {rows.columns(Worker)} FROM workers WHERE closed IS NULL ORDER BY started_at, worker_id"
         )
-        workers = [Worker._make(row) for row in (await wire.flush())[alive].rows()]
+        workers = [from_values(Worker, row) for row in (await wire.flush())[alive].rows()]
 
         def decide(draft: Draft, view: View) -> Recovered:
             found = [row for record_id in candidates if (row := view.records[record_id]) is not None]

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 
 from quire.model.event import Event
 from quire.model.record import Record, Status
+from quire.model.row import field_names
 
 #: So many lines are a leaf.
 FEW = 20
@@ -28,7 +29,7 @@ ROOM = 1024
 MOST_KNOWN = 50_000
 
 #: The columns of the log that lines of a leaf have apart: all but ``seq``.
-COLUMNS = Event._fields[1:]
+COLUMNS = field_names(Event)[1:]
 _LISTED = ", ".join(COLUMNS)
 
 

@@ -131,7 +131,7 @@ class PostgresLooks(PostgresLink):
             wire.send(_HORIZON, self._events_key, self._control_key)
             last, words = (answer.rows() for answer in await wire.flush())
             horizon = _horizon(last[0][0], [word for (word,) in words])
-            return await reading.all(Event, Event._make, LINES, after, horizon, limit)
+            return await reading.all(Event, rows.event_of, LINES, after, horizon, limit)
 
         return await self._transacted(self._reads, body)
 
@@ -139,7 +139,7 @@ class PostgresLooks(PostgresLink):
         async def body(wire: Wire) -> dict[str, list[Event]]:
             sql = f"{_MANY_LOGS} SELECT * FROM log ORDER BY record_id, n"
             found: dict[str, list[Event]] = {record_id: [] for record_id in record_ids}
-            for event in await Reading(View(), wire).all(Event, Event._make, sql, array("text", record_ids)):
+            for event in await Reading(View(), wire).all(Event, rows.event_of, sql, array("text", record_ids)):
                 found[event.record_id].append(event)
             return found
 

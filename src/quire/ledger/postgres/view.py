@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quire.ledger import columns as rows
-from quire.ledger.blobs import is_reference, resolved
+from quire.ledger.blobs import resolved
 from quire.ledger.postgres.pages import log_of, of_place
 from quire.ledger.postgres.wire import Answer, Param, Wire, array
 from quire.model.change import Change, Slot
 from quire.model.receipt import Kind, Receipt
-from quire.model.record import ENDED, Record
+from quire.model.record import ENDED, SIDE_FIELDS, Record
+from quire.model.row import from_values, replace
 from quire.model.side import Bucket, Control, Fanin, Signal, Worker
 from quire.model.wait import On, load_waits
 
@@ -28,11 +29,6 @@ CLOCK = "extract(epoch FROM clock_timestamp())::float8"
 #: The time that was told, as the first argument, or else the server's.
 NOW = f"coalesce($1::float8, {CLOCK})"
 
-#: The first column beside the image.
-_BESIDE_AT = Record._fields.index("priority")
-_BESIDE = Record._fields[_BESIDE_AT:]
-#: Where the end of the log stands in an answer, after id and version.
-_HASH_BESIDE = 2 + _BESIDE.index("log_hash")
 
 #: All that was ordered, as one text: it is another one after every order.
 SIGNATURE = (
@@ -45,7 +41,7 @@ READ_HELD = f"SELECT {RECORD} FROM records WHERE status = 'RUNNING' AND worker =
 
 _LOCK_RECORDS = f"{READ_RECORDS} ORDER BY record_id FOR UPDATE"
 _LOCK_BESIDE = (
-    f"SELECT record_id, version, {', '.join(_BESIDE)} FROM records WHERE record_id = ANY($1::text[]) "
+    f"SELECT record_id, version, {', '.join(SIDE_FIELDS)} FROM records WHERE record_id = ANY($1::text[]) "
     "ORDER BY record_id FOR UPDATE"
 )
 _LOCK_HELD = f"{READ_HELD} ORDER BY record_id FOR UPDATE"
@@ -383,10 +379,8 @@ class Reading:
 
     def _keep(self, container: Any, key: Any, type_: type[Any], row: Any) -> None:
         container[key] = row
-        for place in rows.LONG.get(type_, ()):
-            if is_reference(row[place]):
-                self._short.append((container, key, type_))
-                return
+        if rows.has_reference(row, type_):
+            self._short.append((container, key, type_))
 
     async def put_blobs(self) -> None:
         """Put long values back into the rows that were read."""
@@ -407,12 +401,11 @@ class Reading:
         """Rows of records that this process left as they are need not be read: version and log are the same."""
         for row in answer.rows():
             known = images.get(row[0])
-            if known is None or known.version != row[1] or known.log_hash != row[_HASH_BESIDE]:
+            side = dict(zip(SIDE_FIELDS, row[2:], strict=True))
+            if known is None or known.version != row[1] or known.log_hash != side["log_hash"]:
                 self._unread.add(row[0])
-            elif known[_BESIDE_AT:] == row[2:]:
-                self.view.records[row[0]] = known
             else:
-                self.view.records[row[0]] = Record._make(known[:_BESIDE_AT] + row[2:])
+                self.view.records[row[0]] = replace(known, **side)
 
     def take_due(self, answer: Answer) -> dict[int, list[str]]:
         """Claimable records, by the number of their slot."""
@@ -446,22 +439,22 @@ class Reading:
 
     def take_waiting(self, answer: Answer) -> None:
         for values in answer.rows():
-            signal = Signal._make(values)
+            signal = from_values(Signal, values)
             listed = self.view.signals_of[signal.record_id]
             listed.append(signal)
             self._keep(listed, len(listed) - 1, Signal, signal)
 
     def take_signals(self, answer: Answer) -> None:
         for values in answer.rows():
-            self.view.known_signals[values[0]] = Signal._make(values)
+            self.view.known_signals[values[0]] = from_values(Signal, values)
 
     def take_workers(self, answer: Answer) -> None:
         for values in answer.rows():
-            self.view.workers[values[0]] = Worker._make(values)
+            self.view.workers[values[0]] = from_values(Worker, values)
 
     def take_buckets(self, answer: Answer) -> None:
         for values in answer.rows():
-            self.view.buckets[values[0]] = Bucket._make(values)
+            self.view.buckets[values[0]] = from_values(Bucket, values)
 
     def take_running(self, answer: Answer) -> None:
         counts = self.view.counts

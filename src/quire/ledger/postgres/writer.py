@@ -16,6 +16,7 @@ from quire.ledger.postgres.wire import Wire, array, single
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import CLAIMABLE, Record
+from quire.model.row import field_names, field_values
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 from quire.rules.draft import Draft
 
@@ -32,12 +33,12 @@ _SQL_TYPES = {"int": "bigint", "float": "float8", "bool": "boolean"}
 def _types(type_: type[Any]) -> dict[str, str]:
     """The columns of a row type with their SQL types."""
     written = {name: getattr(hint, "__forward_arg__", str(hint)) for name, hint in type_.__annotations__.items()}
-    return {name: _SQL_TYPES.get(written[name].removesuffix(" | None"), "text") for name in type_._fields}
+    return {name: _SQL_TYPES.get(written[name].removesuffix(" | None"), "text") for name in field_names(type_)}
 
 
 _STORED = _types(Record) | {"queue": "text", "rank": "float8"}
 _QUEUED = ("queue", "rank")
-_LONG = frozenset(Record._fields[place] for place in rows.LONG[Record])
+_LONG = frozenset(rows.LONG[Record])
 
 
 class _Statement:
@@ -205,6 +206,11 @@ def _queued(records: Sequence[Record]) -> dict[str, Sequence[Any]]:
     }
 
 
+def _by_column(type_: type[Any], given: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    """Return the values of these rows by the names of their columns."""
+    return dict(zip(field_names(type_), zip(*map(field_values, given), strict=True), strict=True))
+
+
 class _Rows:
     """Sends rows, and their long values as blobs beside them."""
 
@@ -230,9 +236,8 @@ class _Rows:
         self._send(statement, [(sql_type, columns[name]) for name, sql_type in types.items()])
 
     def _columns(self, type_: type[Any], changed: Sequence[Any]) -> dict[str, Sequence[Any]]:
-        columns: dict[str, Sequence[Any]] = dict(zip(type_._fields, zip(*changed, strict=True), strict=True))
-        for place in rows.LONG.get(type_, ()):
-            name = type_._fields[place]
+        columns = _by_column(type_, changed)
+        for name in rows.LONG.get(type_, ()):
             columns[name] = self._shortened(columns[name], None)
         return columns
 
@@ -342,10 +347,8 @@ class Writer(_Rows):
         Where each row has one line, as in most batches of moves, one statement writes both: what they have in common
         goes to the server, and is taken apart there, once.
         """
-        before = dict(zip(Record._fields, zip(*[row for row, _ in pairs], strict=True), strict=True))
-        after: dict[str, Sequence[Any]] = dict(
-            zip(Record._fields, zip(*[row for _, row in pairs], strict=True), strict=True)
-        )
+        before = _by_column(Record, [row for row, _ in pairs])
+        after = _by_column(Record, [row for _, row in pairs])
         names = list(rows.EVERY_TIME)
         for family in rows.FAMILIES:
             if any(before[name] != after[name] for name in family):

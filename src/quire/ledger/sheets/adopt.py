@@ -18,6 +18,7 @@ from quire.ledger.sheets.mark import read_mark
 from quire.ledger.sheets.plan import Plan
 from quire.ledger.sheets.repair import begin, heads_of, journal, new_head, send
 from quire.ledger.sheets.replica import Replica
+from quire.model.row import replace
 from quire.rules import adoption
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
     why = "this book was restored to an older version" if rewound else f"this book is a copy of {replica.book}"
     for worker in list(tables.all_workers.values()):
         if worker.closed is None:
-            draft.workers[worker.worker_id] = worker._replace(closed=_CLOSED)
+            draft.workers[worker.worker_id] = replace(worker, closed=_CLOSED)
     for record in list(tables.all_records.values()):
         draft.adopt(record, by, why)
     tables.apply(draft)

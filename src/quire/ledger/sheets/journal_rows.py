@@ -23,6 +23,7 @@ from quire.errors import LedgerError
 from quire.ledger.blobs import resolved
 from quire.ledger.columns import TABLES, row_of, shortened, with_blobs
 from quire.model.event import Event
+from quire.model.row import field_names, field_values
 
 COLUMNS = ("generation", "seq", "token", "prev_token", "commit_id", "at", "worker", "format", "body")
 BODY_AT = COLUMNS.index("body")
@@ -231,13 +232,17 @@ def beginning(found: Sequence[Entry]) -> Entry:
 
 
 def shortened_rows(rows: Mapping[type[Any], Sequence[Any]]) -> tuple[dict[str, list[Any]], dict[str, str]]:
-    """The rows by the names of their tables, and the long values that stand beside them."""
+    """Return the rows by the names of their tables, and the long values that stand beside them.
+
+    A row is stored as the list of its values, in the order of its fields. A line that has no ``seq`` yet is
+    stored without it.
+    """
     blobs: dict[str, str] = {}
     short: dict[str, list[Any]] = {}
     for type_, given in rows.items():
         if given:
-            made = [shortened(row, type_, INLINE_CHARACTERS, blobs) for row in given]
-            short[TABLES[type_][0]] = made if type_ is not Event else [row[1:] if not row.seq else row for row in made]
+            made = [field_values(shortened(row, type_, INLINE_CHARACTERS, blobs)) for row in given]
+            short[TABLES[type_][0]] = made if type_ is not Event else [row[1:] if not row[0] else row for row in made]
     return short, blobs
 
 
@@ -303,6 +308,6 @@ def decoded(
         given = found.get(name)
         if given:
             if type_ is Event:
-                given = [row if len(row) == len(Event._fields) else [0, *row] for row in given]
+                given = [row if len(row) == len(field_names(Event)) else [0, *row] for row in given]
             rows[type_] = [with_blobs(row_of(type_, row), type_, lookup) for row in given]
     return rows, found

@@ -51,6 +51,7 @@ from quire.model.codec import dump
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.model.side import Fanin, Setting, Signal, Worker
 from quire.rules.draft import as_seen
 
@@ -497,8 +498,8 @@ def _has_receipts(change: Change) -> bool:
 def told_lost(row: Row) -> Row:
     """The row for people's eyes: a value whose file in Drive is gone says so, and is never something else."""
     found: Any = row
-    for place in LONG.get(type(row), ()):
-        if is_reference(found[place]):
-            text = dump(f"lost: there is no file with the value {found[place]} in Drive any more")
-            found = found._replace(**{type(row)._fields[place]: text})  # type: ignore[attr-defined]
+    for name in LONG.get(type(row), ()):
+        if is_reference(value := getattr(found, name)):
+            text = dump(f"lost: there is no file with the value {value} in Drive any more")
+            found = replace(found, **{name: text})
     return found  # type: ignore[no-any-return]

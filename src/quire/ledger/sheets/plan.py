@@ -18,6 +18,7 @@ from quire.model.change import Beaten, Change, Claim, Claimed, Holding, Order, S
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import CLAIMABLE, Record, Status
+from quire.model.row import replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 from quire.rules import moves as transition
 from quire.rules.claims import claimed_by
@@ -128,7 +129,7 @@ class Plan:
             return
         until = self.draft.now + known.lease_seconds + _slack(known.lease_seconds)
         if until - known.expires_at > known.lease_seconds / 10:
-            self.draft.workers[worker_id] = known._replace(expires_at=until)
+            self.draft.workers[worker_id] = replace(known, expires_at=until)
 
     def claim(self, claim: Claim) -> Claimed:
         draft = self.draft
@@ -170,7 +171,7 @@ class Plan:
         self.by = worker_id
         slack = _slack(worker.lease_seconds)
         row = draft.workers[worker_id]
-        row = draft.workers[worker_id] = row._replace(expires_at=row.expires_at + slack)
+        row = draft.workers[worker_id] = replace(row, expires_at=row.expires_at + slack)
         if known is not None and row.expires_at - known.expires_at < slack and _same(known, row):
             # A commit of this worker landed a little while ago: its lease is long enough as it is.
             if before is not None:
@@ -220,7 +221,7 @@ class Plan:
         known = self.settings.get(setting.name) or self.view.all_settings.get(setting.name)
         if (known.version if known is not None else 0) != setting.version:
             return False
-        self.settings[setting.name] = setting._replace(version=setting.version + 1)
+        self.settings[setting.name] = replace(setting, version=setting.version + 1)
         return True
 
     def forget(self, events: Sequence[Event]) -> int:
@@ -230,4 +231,4 @@ class Plan:
 
 
 def _same(known: Worker, row: Worker) -> bool:
-    return known._replace(expires_at=0.0, started_at=0.0) == row._replace(expires_at=0.0, started_at=0.0)
+    return replace(known, expires_at=0.0, started_at=0.0) == replace(row, expires_at=0.0, started_at=0.0)

@@ -47,6 +47,7 @@ from quire.model.change import (
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import field_names, field_values, from_values, replace
 from quire.model.side import Fanin, Setting, Signal, Worker
 from quire.rules.claims import claimed_by
 from quire.rules.draft import GRACE, Draft, as_seen
@@ -321,13 +322,13 @@ class SqliteLedger(Ledger):
 
         def decide(draft: Draft, view: View) -> Recovered:
             db = view.db
-            workers = [Worker._make(row) for row in db.execute(_OPEN_WORKERS)]
+            workers = [from_values(Worker, row) for row in db.execute(_OPEN_WORKERS)]
             leases = dict(db.execute("SELECT worker_id, ends_at FROM leases WHERE boot_id = ?", (self._boot_id,)))
             passed = draft.now - self.clock.boottime()  # what the boot's clock says, in the terms of the wall clock
             freed = 0
             for worker in workers:
                 if (ends_at := leases.get(worker.worker_id)) is not None:
-                    worker = worker._replace(expires_at=ends_at + passed)
+                    worker = replace(worker, expires_at=ends_at + passed)
                 if worker.worker_id in dead or draft.expired(worker):
                     held = view.held_by(worker.worker_id)
                     freed += draft.close(worker, held, dead=worker.worker_id in dead)
@@ -385,7 +386,7 @@ class SqliteLedger(Ledger):
                              AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0))""",
             {"now": now, "boot": self._boot_id, "boottime": self.clock.boottime()},
         ).fetchone()
-        return bool(found), tuple(Worker._make(row) for row in db.execute(_OPEN_WORKERS))
+        return bool(found), tuple(from_values(Worker, row) for row in db.execute(_OPEN_WORKERS))
 
     async def order(self, order: Order) -> Standing:
         if order.word in ("seal", "unseal"):
@@ -444,7 +445,7 @@ class SqliteLedger(Ledger):
             order = "n" if record_id else "seq"
             sql = f"SELECT {rows.columns(Event)} FROM events WHERE {where} seq > ? ORDER BY {order} LIMIT ?"
             found = view.db.execute(sql, (*args, after, limit))
-            return [rows.with_blobs(Event._make(row), Event, view.blob) for row in found]
+            return [rows.with_blobs(from_values(Event, row), Event, view.blob) for row in found]
 
         return await self._read(look)
 
@@ -456,7 +457,7 @@ class SqliteLedger(Ledger):
                 marks = ",".join("?" * len(part))
                 sql = f"SELECT {rows.columns(Event)} FROM events WHERE record_id IN ({marks}) ORDER BY record_id, n"
                 for row in view.db.execute(sql, part):
-                    found[row[1]].append(rows.with_blobs(Event._make(row), Event, view.blob))
+                    found[row[1]].append(rows.with_blobs(from_values(Event, row), Event, view.blob))
             return found
 
         return await self._read(look)
@@ -482,7 +483,7 @@ class SqliteLedger(Ledger):
 
     async def workers(self) -> list[Worker]:
         sql = f"SELECT {rows.columns(Worker)} FROM workers ORDER BY started_at"
-        return await self._read(lambda view: [Worker._make(row) for row in view.db.execute(sql)])
+        return await self._read(lambda view: [from_values(Worker, row) for row in view.db.execute(sql)])
 
     # -- settings and rotation ---------------------------------------------------------------------------------
 
@@ -490,14 +491,14 @@ class SqliteLedger(Ledger):
         def look(view: View) -> Setting | None:
             sql = "SELECT name, value, version FROM settings WHERE name = ?"
             row = view.db.execute(sql, (name,)).fetchone()
-            return None if row is None else Setting._make(row)
+            return None if row is None else from_values(Setting, row)
 
         return await self._read(look)
 
     async def settings(self, prefix: str) -> list[Setting]:
         sql = "SELECT name, value, version FROM settings WHERE substr(name, 1, ?) = ? ORDER BY name"
         return await self._read(
-            lambda view: [Setting._make(row) for row in view.db.execute(sql, (len(prefix), prefix))]
+            lambda view: [from_values(Setting, row) for row in view.db.execute(sql, (len(prefix), prefix))]
         )
 
     async def keep(self, setting: Setting) -> bool:
@@ -550,7 +551,7 @@ class SqliteLedger(Ledger):
 
     async def restore(self, type_: type[Row], given: Sequence[Row], epoch: int) -> None:
         table, _ = rows.TABLES[type_]
-        names = [*_fields(type_), *(["rank"] if type_ is Record else [])]
+        names = [*field_names(type_), *(["rank"] if type_ is Record else [])]
         marks = ", ".join("?" * len(names))
         sql = f"INSERT OR REPLACE INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES ({marks})"
 
@@ -561,7 +562,9 @@ class SqliteLedger(Ledger):
                 blobs: dict[str, str] = {}
                 put: list[Any] = [rows.shortened(row, type_, self.traits.inline_bytes, blobs) for row in given]
                 if type_ is Record:
-                    put = [(*row, row.rank) for row in put]
+                    put = [(*field_values(row), row.rank) for row in put]
+                else:
+                    put = [field_values(row) for row in put]
                 db.executemany(sql, put)
                 db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
                 db.execute("UPDATE ledger SET epoch = ?", (epoch,))
@@ -584,11 +587,6 @@ class SqliteLedger(Ledger):
             # Asked of the connection that writes: what this process commits is no news to it.
             if not self._work.is_set() and await self._in("write", self._images["write"].others_wrote):
                 return
-
-
-def _fields(type_: type[Any]) -> tuple[str, ...]:
-    fields: tuple[str, ...] = type_._fields
-    return fields
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from quire.ledger import columns as rows
 from quire.ledger.blobs import resolved
 from quire.model.receipt import Receipt
 from quire.model.record import Record
+from quire.model.row import from_values
 from quire.model.side import Bucket, Control, Fanin, Signal, Worker
 
 RECORD = rows.columns(Record)
@@ -109,26 +110,26 @@ class View:
         found = self.db.execute(
             f"SELECT {rows.columns(Signal)} FROM signals WHERE record_id = ? ORDER BY seq", (record_id,)
         )
-        return [rows.with_blobs(Signal._make(row), Signal, self.blob) for row in found]
+        return [rows.with_blobs(from_values(Signal, row), Signal, self.blob) for row in found]
 
     def signal(self, signal_id: str) -> Signal | None:
         row = self.db.execute(
             f"SELECT {rows.columns(Signal)} FROM signals WHERE signal_id = ?", (signal_id,)
         ).fetchone()
-        return None if row is None else Signal._make(row)
+        return None if row is None else from_values(Signal, row)
 
     def worker(self, worker_id: str) -> Worker | None:
         row = self.db.execute(
             f"SELECT {rows.columns(Worker)} FROM workers WHERE worker_id = ?", (worker_id,)
         ).fetchone()
-        return None if row is None else Worker._make(row)
+        return None if row is None else from_values(Worker, row)
 
     def control(self, scope: str) -> Control | None:
         return self.controls.get(scope)
 
     def bucket(self, name: str) -> Bucket | None:
         row = self.db.execute("SELECT name, tokens, at FROM buckets WHERE name = ?", (name,)).fetchone()
-        return None if row is None else Bucket._make(row)
+        return None if row is None else from_values(Bucket, row)
 
     def running(self, workflow: str, step: str | None) -> int:
         sql = "SELECT count(*) FROM records WHERE status = 'RUNNING' AND workflow = ?"

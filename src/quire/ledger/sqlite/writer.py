@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
-from operator import itemgetter, ne
+from operator import attrgetter, ne
 from typing import Any
 
 from quire.ledger import columns as rows
@@ -14,6 +14,7 @@ from quire.ledger.sqlite.view import View
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record
+from quire.model.row import field_names, field_values
 from quire.model.side import Bucket, Control, Fanin, Signal, Worker
 from quire.rules.draft import Draft
 
@@ -27,7 +28,7 @@ def _marks(width: int, count: int) -> str:
 def _put(type_: type[Any], count: int) -> str:
     """The statement that writes so many rows, over those of the same keys. A record's rank follows its fields."""
     table, keys = rows.TABLES[type_]
-    names = [*type_._fields, *(["rank"] if type_ is Record else [])]
+    names = [*field_names(type_), *(["rank"] if type_ is Record else [])]
     updates = ", ".join(f"{rows.quoted(n)} = excluded.{rows.quoted(n)}" for n in names if n not in keys)
     return (
         f"INSERT INTO {table} ({', '.join(map(rows.quoted, names))}) VALUES {_marks(len(names), count)} "
@@ -37,7 +38,7 @@ def _put(type_: type[Any], count: int) -> str:
 
 @cache
 def _add_events(count: int) -> str:
-    names = Event._fields[1:]
+    names = field_names(Event)[1:]
     return f"INSERT INTO events ({', '.join(names)}) VALUES {_marks(len(names), count)}"
 
 
@@ -48,7 +49,7 @@ _Families = tuple[bool, ...]
 @cache
 def _families_of(fields: tuple[bool, ...]) -> _Families:
     """Of the fields that changed, the families."""
-    return tuple(any(fields[Record._fields.index(name)] for name in family) for family in rows.FAMILIES)
+    return tuple(any(fields[field_names(Record).index(name)] for name in family) for family in rows.FAMILIES)
 
 
 def _names_of(families: _Families) -> list[str]:
@@ -59,7 +60,7 @@ def _names_of(families: _Families) -> list[str]:
 @cache
 def _values_of(families: _Families) -> Callable[[Record], tuple[Any, ...]]:
     """What an update of these families takes of a record, before its rank and its id."""
-    return itemgetter(*map(Record._fields.index, _names_of(families)))
+    return attrgetter(*_names_of(families))
 
 
 @cache
@@ -90,7 +91,9 @@ def write(db: sqlite3.Connection, view: View, draft: Draft, limit: int) -> None:
     if draft.records:
         _write_records(db, view, draft, limit, blobs)
     if draft.events:
-        _write_many(db, _add_events, [rows.shortened(event, Event, limit, blobs)[1:] for event in draft.events])
+        _write_many(
+            db, _add_events, [field_values(rows.shortened(event, Event, limit, blobs))[1:] for event in draft.events]
+        )
     for type_, changed in (
         (Receipt, draft.receipts),
         (Signal, draft.signals),
@@ -100,7 +103,7 @@ def write(db: sqlite3.Connection, view: View, draft: Draft, limit: int) -> None:
         (Bucket, draft.buckets),
     ):
         if changed:
-            short = [rows.shortened(row, type_, limit, blobs) for row in changed.values()]
+            short = [field_values(rows.shortened(row, type_, limit, blobs)) for row in changed.values()]
             _write_many(db, partial(_put, type_), short)
     if blobs:
         db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
@@ -115,9 +118,9 @@ def _write_records(db: sqlite3.Connection, view: View, draft: Draft, limit: int,
         row = rows.shortened(record, Record, limit, blobs)
         before = None if draft.is_new(record_id) else view.known(record_id)
         if before is None:
-            new.append((*row, record.rank))
+            new.append((*field_values(row), record.rank))
         else:
-            families = _families_of(tuple(map(ne, before, record)))
+            families = _families_of(tuple(map(ne, field_values(before), field_values(record))))
             known.setdefault(families, []).append((*_values_of(families)(row), record.rank, record_id))
     _write_many(db, partial(_put, Record), new)
     for families, values in known.items():

@@ -13,6 +13,7 @@ from quire.ledger.workers import alive
 from quire.model.change import Count, Standing
 from quire.model.event import Event
 from quire.model.record import Status
+from quire.model.row import as_dict
 from quire.model.side import Worker
 from quire.surfaces.cli.command import Session
 from quire.surfaces.cli.output import COLOURS, on_one_line
@@ -49,7 +50,7 @@ class Watching:
         live = sum(alive(worker, standing.now) for worker in workers)
         self.newest.extend(new)
         if self.session.json:
-            rows = [count._asdict() | {"status": str(count.status)} for count in chosen]
+            rows = [as_dict(count) | {"status": str(count.status)} for count in chosen]
             self._changed(
                 str(rows), lambda: self.session.out.emit({"at": iso(standing.now), "workers": live, "counts": rows})
             )

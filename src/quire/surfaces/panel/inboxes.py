@@ -17,6 +17,7 @@ from quire.ledger.definition import Mould
 from quire.model.change import Applied, Refused
 from quire.model.codec import PLAIN, parse
 from quire.model.record import Record
+from quire.model.row import replace
 from quire.surfaces.panel import inbox as pure
 from quire.surfaces.panel.book import Book
 from quire.surfaces.panel.cells import At, Request, cell, fill, insert_rows, write
@@ -211,7 +212,7 @@ class Inboxes:
         try:
             data = pure.data_of(inbox, given, typed.shown, self._book.time_zone)
             record = await self._record(inbox, row.record_id, data, now)
-            record = record._replace(dedupe_key=f"inbox|{sheet_id}|{row.record_id}")
+            record = replace(record, dedupe_key=f"inbox|{sheet_id}|{row.record_id}")
             [verdict] = await self._client.start_records([record])
         except QuireError as error:
             if _passing(error):

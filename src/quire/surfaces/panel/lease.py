@@ -12,6 +12,7 @@ from quire.clock import Clock, new_id
 from quire.ledger import process
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
+from quire.model.row import replace
 from quire.model.side import Setting, Worker
 
 #: Long, since on a sheet each renewal is a write; a process that is known to be dead is not waited for.
@@ -73,7 +74,7 @@ class Lease:
         kept = await self._ledger.setting(self._name)
         if kept is not None and parse(kept.value).get("owner") == self._owner:
             gone = parse(kept.value) | {"owner": "", "until": 0.0}
-            await self._ledger.keep(kept._replace(value=dump(gone)))
+            await self._ledger.keep(replace(kept, value=dump(gone)))
         self._renew_at = 0.0
 
 

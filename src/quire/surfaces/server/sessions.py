@@ -14,6 +14,7 @@ from quire.clock import new_id
 from quire.errors import InputError
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
+from quire.model.row import replace
 from quire.model.side import Setting
 from quire.surfaces.server.auth.tokens import Token
 
@@ -55,7 +56,7 @@ async def end(ledger: Ledger, session: Session, seconds: float) -> None:
         if session.session_id in ended:
             return
         ended[session.session_id] = now + seconds
-        if await ledger.keep(kept._replace(value=dump(ended))):
+        if await ledger.keep(replace(kept, value=dump(ended))):
             return
     raise InputError("others sign out at the same moment; sign out once more")
 

@@ -23,6 +23,7 @@ from quire.model.codec import dump
 from quire.model.event import first_break
 from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
 from quire.model.record import Record, Status, new_record
+from quire.model.row import replace
 from quire.model.side import EVERYWHERE, Fanin, Worker
 from quire.model.wait import On, Wait
 from quire.rules import moves as transition
@@ -54,7 +55,7 @@ def new_settle(record: Record, outcome: Outcome, now: float, *, change_id: str =
     go = transition.settle(record, outcome, now, keep=fields.get("keep"))
     image = go.image
     if isinstance(outcome, Waits):
-        image = image._replace(fanouts=image.fanouts + len(outcome.fanins))
+        image = replace(image, fanouts=image.fanouts + len(outcome.fanins))
         fields |= {"children": outcome.children, "fanins": outcome.fanins}
     given = {"worker": record.worker, "lines": go.lines, **fields}
     return Change(change_id or new_id("settle-"), record.record_id, record.version, image, **given)
@@ -101,7 +102,7 @@ def new_intent(record: Record, name: str = "post", *, act_by: float | None = Non
 
 
 def done(intent: Receipt, value: str = '"posted"') -> Receipt:
-    return intent._replace(stage=Stage.DONE, value=value)
+    return replace(intent, stage=Stage.DONE, value=value)
 
 
 def new_answer(record: Record, name: str, value: str = "1", kind: Kind = Kind.CALL) -> Receipt:
@@ -275,3 +276,8 @@ async def ask_to_cancel(ledger: Ledger, *, undo: bool = False) -> Verdict:
     """A person wishes that the record be cancelled while it runs."""
     wish = dump({"by": "ann", "reason": "a typo", "undo": undo})
     return await commit(ledger, Change(new_id(), "r", 0, None, cancel=wish))
+
+
+def progress(fanin: Fanin) -> tuple[int, int, int]:
+    """How many children the fan-in has in all, how many are left, and how many failed."""
+    return fanin.total, fanin.left, fanin.failed

@@ -9,6 +9,7 @@ from quire.model.change import (
     Rate,
 )
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.rules.outcome import Broke, Done, Next, Outcome, Tried, Yielded
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
@@ -85,7 +86,7 @@ class Caps(Suite):
         leaves = await run(ledger, "e")
         after = await claimed(ledger, new, old)
         kept = applied(await settle(ledger, leaves, Next("new", "{}"), keep=slot("new", cap=2, also=("old",))))
-        more = applied(await settle(ledger, await run(ledger, "f"), Next("old", "{}"), keep=old._replace(cap=2)))
+        more = applied(await settle(ledger, await run(ledger, "f"), Next("old", "{}"), keep=replace(old, cap=2)))
 
         assert (row.record_id, full, after) == ("a", [], ["c"])
         assert (kept.status, more.status) == (Status.RUNNING, Status.PENDING)
@@ -133,7 +134,7 @@ class Caps(Suite):
         }[why]
         assert await claimed(ledger, kept) == ["other"]
         if why == "workflow-cap":
-            kept = kept._replace(workflow_cap=1)
+            kept = replace(kept, workflow_cap=1)
         if why == "pause":
             await order(ledger, "pause")
 

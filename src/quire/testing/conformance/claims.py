@@ -8,6 +8,7 @@ import pytest
 
 from quire.ledger.base import Ledger
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.model.wait import On, Wait
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
@@ -32,7 +33,8 @@ class Claims(Suite):
         answer = await claim(ledger, slot(timeout=60), claim_id="c1")
 
         [mine] = answer.records
-        assert mine == row._replace(
+        assert mine == replace(
+            row,
             status=Status.RUNNING,
             worker="w1",
             run_id=mine.run_id,

@@ -18,6 +18,7 @@ from quire.model.codec import dump
 from quire.model.event import Event, Line
 from quire.model.receipt import Receipt
 from quire.model.record import Record
+from quire.model.row import replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
@@ -112,6 +113,6 @@ class Copies(Suite):
         row = await start(ledger)
 
         with pytest.raises(LedgerError, match="is open"):
-            await ledger.restore(Record, [row._replace(record_id="other")], 1)
+            await ledger.restore(Record, [replace(row, record_id="other")], 1)
 
         assert await ledger.load(["other"]) == []

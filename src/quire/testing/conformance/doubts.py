@@ -11,6 +11,7 @@ from quire.model.change import (
 )
 from quire.model.receipt import Stage
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.rules import moves as transition
 from quire.rules.outcome import Outcome, Tried, Yielded
 from quire.testing.clock import ToldClock
@@ -55,7 +56,7 @@ class Doubts(Suite):
         row = await the(ledger)
 
         go = transition.resolved(row, clock.now(), intent.key, {"by": "ann"})
-        after = applied(await move(ledger, row, go, receipts=(intent._replace(stage=stage, value="1"),)))
+        after = applied(await move(ledger, row, go, receipts=(replace(intent, stage=stage, value="1"),)))
 
         assert (after.status, after.open_intents) == (Status.PENDING, 0)
         assert (await receipt_of(ledger, intent.key)).stage is stage
@@ -69,7 +70,7 @@ class Doubts(Suite):
         go = transition.resolved(row, clock.now(), intent.key, {"by": "ann"})
         applied(await commit(ledger, new_facts(zombie, done(intent))))
 
-        verdict = await move(ledger, row, go, receipts=(intent._replace(stage=Stage.VOID),))
+        verdict = await move(ledger, row, go, receipts=(replace(intent, stage=Stage.VOID),))
 
         assert isinstance(verdict, Conflict)
         assert (await receipt_of(ledger, intent.key)).stage is Stage.DONE
@@ -77,7 +78,7 @@ class Doubts(Suite):
     async def test_what_did_not_happen_may_turn_out_to_have(self, ledger: Ledger, clock: ToldClock) -> None:
         row = await run(ledger)
         intent = await intend(ledger, row)
-        await commit(ledger, new_facts(row, intent._replace(stage=Stage.VOID)))
+        await commit(ledger, new_facts(row, replace(intent, stage=Stage.VOID)))
 
         applied(await commit(ledger, new_facts(row, done(intent))))
 

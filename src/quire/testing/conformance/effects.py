@@ -13,6 +13,7 @@ from quire.model.change import (
 )
 from quire.model.receipt import Stage, key_of
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.rules.outcome import Done
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
@@ -107,7 +108,7 @@ class Effects(Suite):
         intent = await intend(ledger, row)
         await commit(ledger, new_facts(row, done(intent, '"first"')))
 
-        applied(await commit(ledger, new_facts(row, done(intent._replace(nonce="other"), '"second"'))))
+        applied(await commit(ledger, new_facts(row, done(replace(intent, nonce="other"), '"second"'))))
 
         assert (await receipt_of(ledger, intent.key)).value == '"first"'
         assert (await log(ledger))[-1] == "effect.twice"
@@ -124,7 +125,7 @@ class Effects(Suite):
         row = await run(ledger)
         intent = await intend(ledger, row)
         await commit(ledger, new_facts(row, done(intent)))
-        await commit(ledger, new_facts(row, done(intent)._replace(stage=Stage.UNDONE)))
+        await commit(ledger, new_facts(row, replace(done(intent), stage=Stage.UNDONE)))
 
         applied(await commit(ledger, new_facts(row, done(intent))))
 
@@ -134,9 +135,9 @@ class Effects(Suite):
         row = await run(ledger)
         intent = await intend(ledger, row)
 
-        while_open = await commit(ledger, new_facts(row, intent._replace(nonce="other")))
+        while_open = await commit(ledger, new_facts(row, replace(intent, nonce="other")))
         await commit(ledger, new_facts(row, done(intent)))
-        when_done = await commit(ledger, new_facts(row, intent._replace(nonce="other")))
+        when_done = await commit(ledger, new_facts(row, replace(intent, nonce="other")))
 
         assert (refused(while_open), refused(when_done)) == ("intent", "intent")
         assert (await receipt_of(ledger, intent.key)).nonce == intent.nonce
@@ -144,9 +145,9 @@ class Effects(Suite):
     async def test_what_did_not_happen_may_be_intended_again(self, ledger: Ledger) -> None:
         row = await run(ledger)
         intent = await intend(ledger, row)
-        await commit(ledger, new_facts(row, intent._replace(stage=Stage.VOID)))
+        await commit(ledger, new_facts(row, replace(intent, stage=Stage.VOID)))
 
-        applied(await commit(ledger, new_facts(row, intent._replace(nonce="other"))))
+        applied(await commit(ledger, new_facts(row, replace(intent, nonce="other"))))
 
         assert (await receipt_of(ledger, intent.key)).nonce == "other"
         assert (await the(ledger)).open_intents == 1
@@ -157,7 +158,7 @@ class Effects(Suite):
         rate = Rate("api", 1, 60)
 
         verdict = await commit(
-            ledger, new_facts(row, new_intent(row, "fresh"), taken._replace(nonce="other"), rates=(rate,))
+            ledger, new_facts(row, new_intent(row, "fresh"), replace(taken, nonce="other"), rates=(rate,))
         )
 
         assert refused(verdict) == "intent"

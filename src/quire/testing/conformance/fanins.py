@@ -14,6 +14,7 @@ from quire.model.change import (
 )
 from quire.model.receipt import Kind
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import replace
 from quire.rules import moves as transition
 from quire.rules.outcome import Broke, Done, Outcome, Stopped, Tried
 from quire.testing.clock import ToldClock
@@ -35,6 +36,7 @@ from quire.testing.conformance.asking import (
     new_move,
     new_settle,
     order,
+    progress,
     refused,
     run,
     run_children,
@@ -142,16 +144,16 @@ class Fanins(Suite):
         await map_over(ledger, await run(ledger), 2, may_fail=2)
         children = await run_children(ledger)
         failed = await self.end(ledger, children["0"], Broke("too bad"))
-        assert (await the_fanin(ledger))[3:6] == (2, 1, 1)
+        assert progress(await the_fanin(ledger)) == (2, 1, 1)
 
         again = applied(await move(ledger, failed, transition.retry(failed, await ledger.now(), "ann")))
-        assert (await the_fanin(ledger))[3:6] == (2, 2, 0)
+        assert progress(await the_fanin(ledger)) == (2, 2, 0)
         assert not again.counted
         await self.end(ledger, children["1"])
         assert (await the(ledger)).status is Status.WAITING
         await self.end(ledger, (await run_children(ledger))["0"])
 
-        assert (await the_fanin(ledger))[3:6] == (2, 0, 0)
+        assert progress(await the_fanin(ledger)) == (2, 0, 0)
         assert (await the(ledger)).status is Status.PENDING
 
     async def test_a_child_is_not_retried_after_its_parent_went_on(self, ledger: Ledger) -> None:
@@ -212,7 +214,7 @@ class Fanins(Suite):
 
         assert bearable.status is Status.WAITING
         assert (await the(ledger)).status is Status.PENDING
-        assert (await the_fanin(ledger))[3:6] == (3, 1, 2)
+        assert progress(await the_fanin(ledger)) == (3, 1, 2)
 
     async def test_late_children_do_not_wake_the_parent_again(self, ledger: Ledger) -> None:
         """5f."""
@@ -339,7 +341,7 @@ class Fanins(Suite):
         await self.end(ledger, children["0"], Broke("too bad"))
         [parent] = (await claim(ledger)).records
         key = (await the_fanin(ledger)).key
-        answer = new_answer(parent, "items", kind=Kind.MAP)._replace(key=key)
+        answer = replace(new_answer(parent, "items", kind=Kind.MAP), key=key)
         applied(await commit(ledger, new_facts(parent, answer)))
 
         await ledger.recover()
@@ -356,7 +358,7 @@ class Fanins(Suite):
             [child] = (await run_children(ledger, worker)).values()
             applied(await move(ledger, child, transition.died(child, clock.now(), "gone"), worker=worker))
 
-        assert (await the_fanin(ledger))[3:6] == (1, 0, 1)
+        assert progress(await the_fanin(ledger)) == (1, 0, 1)
         assert (await the(ledger)).status is Status.PENDING
 
     async def test_a_failed_child_that_is_moved_by_hand_to_an_end_has_failed_no_longer(self, ledger: Ledger) -> None:
@@ -374,9 +376,9 @@ class Fanins(Suite):
         await self.end(ledger, children["2"])
 
         assert (after.status, after.counted) == (Status.DONE, True)
-        assert fanin[3:6] == (3, 2, 0)
+        assert progress(fanin) == (3, 2, 0)
         assert waits.status is Status.WAITING
-        assert (await the_fanin(ledger))[3:6] == (3, 0, 1)
+        assert progress(await the_fanin(ledger)) == (3, 0, 1)
         assert (await the(ledger)).status is Status.PENDING
 
     async def test_what_an_ended_child_did_is_undone_also_when_its_parent_has_gone_on(
@@ -403,7 +405,7 @@ class Fanins(Suite):
             assert isinstance(verdict, Refused)
             assert "quire retry r" in verdict.reason
         assert (undoing.record_id, after.status, after.counted) == (ids[0], Status.CANCELLED, True)
-        assert (await the_fanin(ledger))[3:6] == before[3:6]
+        assert progress(await the_fanin(ledger)) == progress(before)
         assert (await the(ledger)).status is Status.DONE
 
     async def test_a_child_that_ended_before_its_turn_and_undoes_what_it_did_takes_no_place(
@@ -442,7 +444,7 @@ class Fanins(Suite):
             assert child.record_id == record_id
             await self.end(ledger, child, Done("1", "{}"))
 
-        assert (await the_fanin(ledger))[3:6] == (3, 0, 0)
+        assert progress(await the_fanin(ledger)) == (3, 0, 0)
 
     async def test_a_worker_that_dies_under_a_grandchild_is_taken_over(self, ledger: Ledger, clock: ToldClock) -> None:
         """A takeover looks at parents, too, and they may have parents."""

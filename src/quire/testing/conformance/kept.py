@@ -9,6 +9,7 @@ from quire.ledger.base import Ledger
 from quire.model.change import Order
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import UNDO, Record, Status
+from quire.model.row import replace
 from quire.model.side import EVERYWHERE
 from quire.model.wait import load_waits
 from quire.rules import adoption
@@ -31,6 +32,7 @@ from quire.testing.conformance.asking import (
     new_facts,
     new_intent,
     order,
+    progress,
     refused,
     run,
     run_children,
@@ -61,7 +63,7 @@ async def resolve(ledger: Ledger, intent: Receipt, stage: Stage = Stage.DONE) ->
     """A person says whether the effect in doubt happened."""
     row = await the(ledger, intent.record_id)
     go = transition.resolved(row, await ledger.now(), intent.key, {"by": "bob"})
-    return applied(await move(ledger, row, go, receipts=(intent._replace(stage=stage, value='"posted"'),)))
+    return applied(await move(ledger, row, go, receipts=(replace(intent, stage=stage, value='"posted"'),)))
 
 
 async def answer(ledger: Ledger, record: Record, intent: Receipt, how: str) -> None:
@@ -359,7 +361,7 @@ class Kept(Suite):
         child = (await run_children(ledger))["0"]
         applied(await settle(ledger, child, Done("1", "{}")))
 
-        assert (await the_fanin(ledger))[3:6] == (1, 0, 0)
+        assert progress(await the_fanin(ledger)) == (1, 0, 0)
         assert (await the(ledger)).status is Status.PENDING
 
     async def test_data_can_be_edited_while_a_halt_holds_a_record_with_an_open_intent(
@@ -406,7 +408,7 @@ class Kept(Suite):
         parent = applied(await settle(ledger, parent, _again(parent)))
 
         assert (await the(ledger, child_id)).status is Status.CANCELLED
-        assert (await the_fanin(ledger))[3:6] == (1, 0, 1)
+        assert progress(await the_fanin(ledger)) == (1, 0, 1)
         assert parent.status is Status.PENDING
 
     async def test_a_cancel_for_good_over_an_open_intent_asks_first(self, ledger: Ledger, clock: ToldClock) -> None:

@@ -13,6 +13,7 @@ from quire.model.change import (
 )
 from quire.model.event import Line
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.rules import moves as transition
 from quire.rules.outcome import Done, Next, Outcome, Saved
 from quire.testing.conformance.asking import (
@@ -45,7 +46,7 @@ class Moves(Suite):
 
         after = applied(await settle(ledger, row, outcome))
 
-        assert after == go.image._replace(log_seq=after.log_seq, log_hash=after.log_hash)
+        assert after == replace(go.image, log_seq=after.log_seq, log_hash=after.log_hash)
         assert after.version == row.version + 1
         assert await ledger.load(["r"]) == [after]
         assert await log(ledger) == ["started", "claimed", go.lines[0].kind]
@@ -87,8 +88,8 @@ class Moves(Suite):
     async def test_a_refused_change_takes_its_successors_with_it_and_nothing_else(self, ledger: Ledger) -> None:
         """14."""
         row, other, now = await run(ledger, "r"), await run(ledger, "other"), await ledger.now()
-        stale = new_settle(row._replace(version=row.version + 7), Saved("1"), now)
-        after_stale = new_settle(row._replace(version=row.version + 8), Saved("2"), now)
+        stale = new_settle(replace(row, version=row.version + 7), Saved("1"), now)
+        after_stale = new_settle(replace(row, version=row.version + 8), Saved("2"), now)
 
         verdicts = await ledger.commit(
             [
@@ -106,7 +107,7 @@ class Moves(Suite):
 
     async def test_a_change_of_a_record_that_is_not_there_is_told_so(self, ledger: Ledger) -> None:
         row = await run(ledger)
-        ghost = row._replace(record_id="ghost")
+        ghost = replace(row, record_id="ghost")
 
         assert await settle(ledger, ghost, Saved("1")) == Conflict(None, await ledger.now())
         assert await commit(ledger, new_facts(ghost, new_answer(ghost, "a"))) == Conflict(None, await ledger.now())
@@ -115,8 +116,8 @@ class Moves(Suite):
     async def test_only_the_holder_moves_a_running_record(self, ledger: Ledger) -> None:
         row = await run(ledger)
 
-        by_another = await settle(ledger, row._replace(worker="w2"), Saved("1"))
-        by_a_person = await settle(ledger, row._replace(worker=None), Saved("1"))
+        by_another = await settle(ledger, replace(row, worker="w2"), Saved("1"))
+        by_a_person = await settle(ledger, replace(row, worker=None), Saved("1"))
 
         assert (refused(by_another), refused(by_a_person)) == ("running", "running")
         assert await the(ledger) == row
@@ -124,7 +125,7 @@ class Moves(Suite):
     async def test_a_worker_moves_only_what_it_holds(self, ledger: Ledger) -> None:
         row = await start(ledger)
 
-        verdict = await settle(ledger, row._replace(worker="w1"), Saved("1"))
+        verdict = await settle(ledger, replace(row, worker="w1"), Saved("1"))
 
         assert verdict == Conflict(row, await ledger.now())
 
@@ -171,7 +172,7 @@ class Moves(Suite):
     async def test_an_image_cannot_change_what_stands_beside_it(self, ledger: Ledger) -> None:
         """6."""
         row = await run(ledger, priority=2)
-        forged = row._replace(priority=99, cancel="{}", facts=9, open_intents=9, log_seq=0, log_hash="")
+        forged = replace(row, priority=99, cancel="{}", facts=9, open_intents=9, log_seq=0, log_hash="")
 
         after = applied(await settle(ledger, forged, Saved("1")))
 
@@ -213,8 +214,8 @@ class Moves(Suite):
     async def test_facts_of_one_who_does_not_hold_the_record_do_not_land(self, ledger: Ledger) -> None:
         row = await run(ledger)
 
-        of_another = await commit(ledger, new_facts(row._replace(worker="w2"), new_answer(row, "a")))
-        of_an_older_version = await commit(ledger, new_facts(row._replace(version=1), new_answer(row, "b")))
+        of_another = await commit(ledger, new_facts(replace(row, worker="w2"), new_answer(row, "a")))
+        of_an_older_version = await commit(ledger, new_facts(replace(row, version=1), new_answer(row, "b")))
 
         assert of_another == of_an_older_version == Conflict(row, await ledger.now())
         assert await ledger.receipts(record_ids=["r"]) == []

@@ -18,6 +18,7 @@ from quire.ledger.base import Ledger
 from quire.model.change import Change, Claim, Send
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import ENDED, UNDO, Record, Status
+from quire.model.row import replace
 from quire.model.wait import On, Wait, load_waits
 from quire.rules import moves as transition
 from quire.rules.order_table import (
@@ -209,7 +210,7 @@ class Cells:
         asked = [row.record_id for row in open_ if row.status is Status.NEEDS_APPROVAL]
         await asyncio.gather(*(self.client.resolve(record_id, happened=False) for record_id in asked))
         late = [row for row in open_ if row.status is not Status.NEEDS_APPROVAL]
-        await self._commit([new_facts(row, self.intents[row.record_id]._replace(stage=Stage.VOID)) for row in late])
+        await self._commit([new_facts(row, replace(self.intents[row.record_id], stage=Stage.VOID)) for row in late])
         await self._swept()
         if brings_back:
             await self.client.resume(cancelled=True)

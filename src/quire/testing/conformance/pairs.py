@@ -16,6 +16,7 @@ from quire.ledger.columns import key_of
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import Applied, Beaten, Claimed, Conflict, Refused, Standing
 from quire.model.event import Event
+from quire.model.row import replace
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.copies import TABLES
 from quire.testing.conformance.situations import SITUATIONS, Make, Scene, Verb
@@ -63,7 +64,7 @@ async def rows_of(ledger: Ledger) -> list[Any]:
             rows += sorted(await ledger.dump(type_), key=key_of)
     events = sorted(await ledger.dump(Event), key=lambda event: (event.record_id, event.n))
     standing = await ledger.standing()
-    return [*rows, *(event._replace(seq=0) for event in events), standing.epoch, standing.sealed]
+    return [*rows, *(replace(event, seq=0) for event in events), standing.epoch, standing.sealed]
 
 
 async def in_order(make: Make, start: float, first: str, second: str, *, swapped: bool = False) -> Seen:

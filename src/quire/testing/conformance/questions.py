@@ -10,6 +10,7 @@ from quire.model.change import (
     Query,
 )
 from quire.model.record import Status
+from quire.model.row import field_values, replace
 from quire.model.side import Setting
 from quire.rules.outcome import Done, Tried
 from quire.testing.clock import ToldClock
@@ -81,7 +82,7 @@ class Questions(Suite):
         async def found(*status: Status, **fields: Any) -> list[str]:
             ids: list[str] = []
             query = Query(status=status, limit=2, **fields)
-            while page := await ledger.find(query._replace(after=ids[-1] if ids else "")):
+            while page := await ledger.find(replace(query, after=ids[-1] if ids else "")):
                 ids += [row.record_id for row in page]
             return ids
 
@@ -110,7 +111,7 @@ class Questions(Suite):
 
         counts = await ledger.counts()
 
-        assert sorted(tuple(count) for count in counts) == [
+        assert sorted(field_values(count) for count in counts) == [
             (FLOW, "", Status.DONE, 1),
             (FLOW, STEP, Status.PENDING, 2),
             ("other", STEP, Status.PENDING, 1),

@@ -16,6 +16,7 @@ from quire.model.change import (
 )
 from quire.model.event import Line
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.model.side import Setting
 from quire.rules.outcome import Done, Saved
 from quire.testing.clock import ToldClock
@@ -147,7 +148,7 @@ class Races(Suite):
         change = new_start("r", await ledger.now())
 
         verdicts = await asyncio.gather(
-            *(commit(store, change._replace(change_id=f"c{n}")) for n in range(4) for store in (ledger, twin))
+            *(commit(store, replace(change, change_id=f"c{n}")) for n in range(4) for store in (ledger, twin))
         )
 
         assert sorted(verdict.again for verdict in verdicts if isinstance(verdict, Applied)) == [False] + [True] * 7

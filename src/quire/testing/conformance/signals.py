@@ -11,6 +11,7 @@ from quire.model.change import (
 )
 from quire.model.receipt import Stage
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.model.wait import On, Wait, load_waits
 from quire.rules.outcome import Done
 from quire.testing.clock import ToldClock
@@ -100,7 +101,7 @@ class Signals(Suite):
 
         taken = []
         for visit in range(3):
-            row = await wait_for(ledger, row, on_signal(row, "paid")._replace(key=f"wait-{visit}"))
+            row = await wait_for(ledger, row, replace(on_signal(row, "paid"), key=f"wait-{visit}"))
             taken.append((await receipt_of(ledger, f"wait-{visit}")).value)
             [row] = (await claim(ledger)).records
 
@@ -110,7 +111,7 @@ class Signals(Suite):
         row = await run(ledger)
         await ledger.send([Send("s1", "r", "paid", "1"), Send("s2", "r", "paid", "2")])
 
-        await wait_for(ledger, row, *(on_signal(row)._replace(key=key) for key in ("a", "b")))
+        await wait_for(ledger, row, *(replace(on_signal(row), key=key) for key in ("a", "b")))
 
         assert [receipt.value for receipt in await ledger.receipts(keys=["a", "b"])] == ["1", "2"]
 

@@ -16,6 +16,7 @@ from quire.model.change import Change, Claim, Order, Rate, Send, Slot
 from quire.model.codec import dump
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record
+from quire.model.row import replace
 from quire.model.side import EVERYWHERE, Setting
 from quire.model.wait import On, Wait
 from quire.rules import moves as transition
@@ -227,7 +228,7 @@ async def running(s: Scene) -> Situation:
         "wait": s.settles(row, Waits((on_signal(row),), row.data)),
         "map": s.settles(row, new_map(row, 2, now)),
         "intend": s.states(row, new_intent(row, nonce="n1")),
-        "answer of a call": s.states(row, new_answer(row, "call")._replace(nonce="n2")),
+        "answer of a call": s.states(row, replace(new_answer(row, "call"), nonce="n2")),
     }
     return Situation(
         {
@@ -262,8 +263,8 @@ async def acting(s: Scene) -> Situation:
     return Situation(
         {
             "receipt": s.states(row, done(intent)),
-            "receipt of another attempt": s.states(row, done(intent, '"twice"')._replace(nonce="n2")),
-            "intend again": s.states(row, intent._replace(nonce="n3")),
+            "receipt of another attempt": s.states(row, replace(done(intent, '"twice"'), nonce="n2")),
+            "intend again": s.states(row, replace(intent, nonce="n3")),
             "leave the step": s.settles(row, Done("1", "{}")),
             "leave with the receipt": s.changes(
                 new_settle(row, Done("1", "{}"), s.clock.now(), change_id=s.named("settle"), receipts=(done(intent),))
@@ -305,7 +306,7 @@ async def asking(s: Scene) -> Situation:
     row = await s.settle(row, Waits((question,), row.data))
 
     def answer(choice: str) -> Verb:
-        receipt = new_answer(row, "ok?", f'"{choice}"', Kind.ASK)._replace(key="question", nonce=choice)
+        receipt = replace(new_answer(row, "ok?", f'"{choice}"', Kind.ASK), key="question", nonce=choice)
         return s.moves(row, transition.answered(row, s.clock.now(), "question", {"choice": choice}), receipt)
 
     return Situation(
@@ -326,7 +327,7 @@ async def doubtful(s: Scene) -> Situation:
 
     def resolve(stage: Stage) -> Verb:
         go = transition.resolved(row, s.clock.now(), intent.key, {"by": "ann", "happened": stage is Stage.DONE})
-        return s.moves(row, go, intent._replace(stage=stage, value="1"))
+        return s.moves(row, go, replace(intent, stage=stage, value="1"))
 
     return Situation(
         {

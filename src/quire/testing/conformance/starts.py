@@ -14,6 +14,7 @@ from quire.model.change import (
 from quire.model.codec import dump
 from quire.model.event import Line
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.model.wait import load_waits
 from quire.rules.outcome import Done, Next
 from quire.testing.clock import ToldClock
@@ -83,8 +84,8 @@ class Starts(Suite):
 
         assert isinstance(verdict, Applied)
         assert change.image is not None
-        assert verdict.record == change.image._replace(
-            epoch=verdict.record.epoch, log_seq=1, log_hash=verdict.record.log_hash
+        assert verdict.record == replace(
+            change.image, epoch=verdict.record.epoch, log_seq=1, log_hash=verdict.record.log_hash
         )
         assert (verdict.record.version, verdict.record.status, verdict.again) == (1, Status.PENDING, False)
         assert await ledger.load(["r"]) == [verdict.record]
@@ -95,7 +96,7 @@ class Starts(Suite):
         first = new_start("r", await ledger.now(), data="1", change_id="s1")
         row = applied(await commit(ledger, first))
 
-        verdicts = await ledger.commit([first, first._replace(change_id="s2")])
+        verdicts = await ledger.commit([first, replace(first, change_id="s2")])
 
         assert [(applied(v), v.again) for v in verdicts if isinstance(v, Applied)] == [(row, True)] * 2
         assert await log(ledger) == ["started"]
@@ -128,7 +129,7 @@ class Starts(Suite):
 
         assert isinstance(first, Applied)
         assert not first.again
-        assert second == first._replace(again=True)
+        assert second == replace(first, again=True)
 
     async def test_a_batch_of_many_starts_answers_each_in_order(self, ledger: Ledger) -> None:
         ids = [f"r{n:03}" for n in range(ledger.traits.batch_changes)]
@@ -204,7 +205,7 @@ class Starts(Suite):
         text = dump("x" * 200_000)
         row = await run(ledger)
         await ledger.send([Send("s1", "r", "other", text)])
-        wait = on_signal(row)._replace(about={"text": text})
+        wait = replace(on_signal(row), about={"text": text})
 
         row = await wait_for(ledger, row, wait, lines=(Line("waited", text),))
 
@@ -228,7 +229,7 @@ class Starts(Suite):
         there = await start(ledger, "b", data="1")
 
         def starts(*names: str) -> list[Change]:
-            return [new_start(name, now, data="2", change_id=f"s-{name}")._replace(whole=True) for name in names]
+            return [replace(new_start(name, now, data="2", change_id=f"s-{name}"), whole=True) for name in names]
 
         verdicts = await ledger.commit(starts("a", "b", "c"))
         assert [refused(verdict) for verdict in verdicts] == ["whole", "exists", "whole"]
@@ -248,7 +249,7 @@ class Starts(Suite):
     async def test_of_starts_that_are_to_be_whole_none_lands_if_the_store_cannot_keep_one(self, ledger: Ledger) -> None:
         now = await ledger.now()
         data = ["{}", '"\\u0000\x00"', "{}"]
-        changes = [new_start(f"r{n}", now, data=text)._replace(whole=True) for n, text in enumerate(data)]
+        changes = [replace(new_start(f"r{n}", now, data=text), whole=True) for n, text in enumerate(data)]
 
         verdicts = await ledger.commit(changes)
 

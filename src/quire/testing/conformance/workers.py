@@ -10,6 +10,7 @@ from quire.ledger.base import Ledger
 from quire.model.change import Applied, Claim, Conflict, Holding
 from quire.model.receipt import Stage
 from quire.model.record import Status
+from quire.model.row import replace
 from quire.rules import moves as transition
 from quire.rules.outcome import Done, Saved
 from quire.testing.clock import ToldClock
@@ -41,7 +42,7 @@ class Workers(Suite):
     """Leases, beats and takeovers (7, 8, 23)."""
 
     async def test_a_beat_renews_the_lease_on_the_ledgers_clock(self, ledger: Ledger, clock: ToldClock) -> None:
-        first = await ledger.beat(a_worker()._replace(started_at=5.0, expires_at=9e9), Holding({}))
+        first = await ledger.beat(replace(a_worker(), started_at=5.0, expires_at=9e9), Holding({}))
         clock.advance(20)
         await beat(ledger)
 
@@ -84,7 +85,7 @@ class Workers(Suite):
 
     async def test_a_beat_tells_what_the_worker_holds_no_longer(self, ledger: Ledger, clock: ToldClock) -> None:
         row = await run(ledger)
-        ghost = row._replace(record_id="ghost")
+        ghost = replace(row, record_id="ghost")
         clock.advance(3601)
         await beat(ledger, "w1", row)
         await ledger.recover()

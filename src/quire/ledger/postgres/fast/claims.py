@@ -25,7 +25,8 @@ from quire.ledger.postgres.pages import CLAIMED
 from quire.ledger.postgres.view import NOW, READ_BLOBS, RECORD, STANDING, Reading, View, Want
 from quire.ledger.postgres.wire import Answer, Lost, Wire, array
 from quire.model.change import Claim, Claimed, Slot
-from quire.model.record import PLACES, PRIORITY_SECONDS, Record, Status
+from quire.model.record import PRIORITY_SECONDS, Record, Status
+from quire.model.row import field_names, replace
 from quire.rules.claims import claimed_by, limited, may_claim, runs_of
 from quire.rules.draft import Draft
 from quire.rules.moves import claim_told
@@ -83,11 +84,11 @@ _ANSWERED = {
     "status": "(SELECT epoch FROM ledger)",
     "worker": "NULL",
 }
-_WORKFLOW, _STEP, _STATUS, _WORKER = (PLACES[name] for name in _ANSWERED)
+_WORKFLOW, _STEP, _STATUS, _WORKER = (field_names(Record).index(name) for name in _ANSWERED)
 _MOMENT = f"(SELECT {NOW} AS now, {_MARGIN} AS margin)"
 _LOCK = f"""
     WITH {_ORDERS}
-    SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in Record._fields)}
+    SELECT slot.place, {", ".join(f"due.{rows.quoted(name)}" for name in field_names(Record))}
     FROM {_MOMENT} AS moment
     CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[], $6::bigint[])
         WITH ORDINALITY AS slot (workflow, step, room, version, place)
@@ -135,7 +136,7 @@ _TAKE = f"""
         updated_at = now, queue = NULL, rank = NULL, log_seq = n, log_hash = hash,
         log_at = coalesce((SELECT seq FROM leaf), records.log_at)
     FROM taken WHERE records.ctid = lies
-    RETURNING {", ".join(_ANSWERED.get(name, f"records.{rows.quoted(name)}") for name in Record._fields)}
+    RETURNING {", ".join(_ANSWERED.get(name, f"records.{rows.quoted(name)}") for name in field_names(Record))}
 """
 #: May anything be claimed, also of steps with a limit, how urgent is the first of each step that is due, and if none
 #: is: when will one be? And why was the worker that asks closed (NULL: it is not known), and is the ledger sealed?
@@ -215,7 +216,7 @@ class PostgresClaims(PostgresDecides):
                 if not isinstance(error.__cause__, Lost):
                     raise
                 # The connection may have died before, while nobody used it: what it took, if anything, is found.
-                claimed = await self._weighed(claim._replace(again=True))
+                claimed = await self._weighed(replace(claim, again=True))
         self._more_is_due = bool(claimed.records)
         return claimed
 
@@ -239,7 +240,7 @@ class PostgresClaims(PostgresDecides):
         taken, epoch, look = await self._took(claim, heads)
         if heads is not None and len(taken) < claim.limit:
             before, heads = len(taken), None
-            rest, epoch, look = await self._took(claim._replace(limit=claim.limit - before, before=before))
+            rest, epoch, look = await self._took(replace(claim, limit=claim.limit - before, before=before))
             taken += rest
         self._look = look = look or self._look
         assert look is not None
@@ -254,8 +255,8 @@ class PostgresClaims(PostgresDecides):
         if room <= 0 or not look.limited:
             return claimed
         others = tuple(filter(limited, claim.slots))
-        more = await self._weighed(claim._replace(slots=others, limit=room, before=len(taken)), claim)
-        return more._replace(records=claimed.records + more.records)
+        more = await self._weighed(replace(claim, slots=others, limit=room, before=len(taken)), claim)
+        return replace(more, records=claimed.records + more.records)
 
     async def _took(self, claim: Claim, heads: list[float] | None = None) -> tuple[list[Record], int, _Peek | None]:
         """What is due of steps that nothing limits, from these heads on, and the epoch, 0 if nothing is due.
@@ -284,7 +285,7 @@ class PostgresClaims(PostgresDecides):
                     # One object for all of them, where each row would bring its own.
                     values[_WORKFLOW], values[_STEP] = names[values[_WORKFLOW] - 1]
                     values[_STATUS], values[_WORKER] = Status.RUNNING, worker
-                    taken.append(tuple.__new__(Record, values))
+                    taken.append(Record(*values))
 
             answers = await wire.flush(commits=True, early=(place, read), last=True)
             if standing is not None:

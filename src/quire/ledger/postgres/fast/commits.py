@@ -16,7 +16,9 @@ from quire.model.change import Change
 from quire.model.event import Event
 from quire.model.receipt import Kind, Stage
 from quire.model.record import Record
+from quire.model.row import field_names
 from quire.model.side import Control, Worker
+from quire.rules.claims import limited
 
 #: The orders are as they were known, the workers under which new records begin are still open; and what time it is.
 STANDS = f"""
@@ -26,7 +28,7 @@ STANDS = f"""
     )
 """
 #: The columns of the log but ``seq``, which the server draws.
-LINE = ", ".join(Event._fields[1:])
+LINE = ", ".join(field_names(Event)[1:])
 #: What of a line an update does not know by itself; and the whole of it, as the update answers it.
 TOLD = {"told_at": "float8", "told_kind": "text", "told_body": "text", "told_change": "text"}
 TELLS = (
@@ -39,8 +41,6 @@ UNCHANGED = "records.version = new.was_version AND records.log_hash = new.was_ha
 
 #: Receipts that look at more than their own key: effects that were done, fan-ins, and places in a loop (written anew).
 _LINKED = frozenset({Kind.ONCE, Kind.UNDO, Kind.MAP, Kind.EACH})
-#: A slot without caps and without a rate.
-_FREE = (None, None, None)
 
 
 def guarded(update: str, count: str, told: str = "") -> str:
@@ -74,7 +74,7 @@ class Known:
             if change.version == 0:
                 records[change.record_id] = None
                 if change.keep is not None and change.worker is not None:
-                    if change.worker not in workers or change.keep[3:6] != _FREE:
+                    if change.worker not in workers or limited(change.keep):
                         return None
                     view.workers[change.worker] = workers[change.worker]
             else:
@@ -98,7 +98,7 @@ class Known:
                     or image.fanouts
                     or change.children
                     or (image.parent_id is not None and image.ended)
-                    or (change.keep is not None and (change.keep[3:6] != _FREE))
+                    or (change.keep is not None and limited(change.keep))
                 ):
                     return None
             for receipt in change.receipts:

@@ -13,6 +13,7 @@ from quire.clock import Span, iso, new_id, seconds
 from quire.errors import InputError, NotFound
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
+from quire.model.row import replace
 from quire.model.side import Setting
 
 TOKEN = "token/"
@@ -106,7 +107,7 @@ async def revoke_token(ledger: Ledger, token_id: str, *, by: str = "") -> Token:
         if token.revoked_at is not None:
             return token
         token = token._replace(revoked_at=await ledger.now(), revoked_by=by)
-        if await ledger.keep(kept._replace(value=dump(token._asdict()))):
+        if await ledger.keep(replace(kept, value=dump(token._asdict()))):
             return token
     raise InputError(f"the token {token_id!r} changes all the time; try again")
 

@@ -21,7 +21,7 @@ from quire.model.side import EVERYWHERE, Setting
 from quire.model.wait import On, Wait
 from quire.rules import moves as transition
 from quire.rules.moves import Move
-from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Tried, Waits
+from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Tried, Waits, Yielded
 from quire.testing.clock import ToldClock
 from quire.testing.conformance.asking import (
     FLOW,
@@ -252,6 +252,32 @@ async def running(s: Scene) -> Situation:
     )
 
 
+async def taken_back(s: Scene) -> Situation:
+    """A record runs since before a halt that is over, its worker's lease is over, and a person takes the halt back."""
+    await s.beats()(s.ledger)
+    row = await s.run()
+    for word in ("halt", "resume"):
+        await s.orders(word)(s.ledger)
+    s.clock.advance(LEASE * 1.1 + 1)
+    by_holder: dict[str, Verb] = {
+        "done": s.settles(row, Done("1", "{}")),
+        "stop": s.settles(row, Stopped("told to")),
+        "yield": s.settles(row, Yielded("budget")),
+        "intend": s.states(row, new_intent(row, nonce="n1")),
+    }
+    return Situation(
+        {
+            **by_holder,
+            "take the halt back": s.changes(Change(s.named("revive"), "r", 0, None, by="ann", revive=True)),
+            "wish to cancel": s.wishes(),
+            "takeover": recover,
+            "beat": s.beats(row),
+        },
+        {"halt": s.orders("halt"), "resume": s.orders("resume"), "seal": s.orders("seal")},
+        alone=frozenset(by_holder),
+    )
+
+
 async def acting(s: Scene) -> Situation:
     """A record runs over an open intent, its worker's lease is over, and the act is under way."""
     await s.beats()(s.ledger)
@@ -335,6 +361,7 @@ async def doubtful(s: Scene) -> Situation:
             "it did not": resolve(Stage.VOID),
             "late receipt": s.states(held, done(intent)),
             "cancel": s.cancels(row),
+            "undo": s.moves(row, transition.cancel(row, s.clock.now(), "ann", "a typo", undo=True)),
             "edit": s.edits(row),
         },
         {"halt": s.orders("halt"), "seal": s.orders("seal")},
@@ -479,6 +506,7 @@ SITUATIONS: list[Make] = [
     nothing_there,
     due,
     running,
+    taken_back,
     acting,
     waiting,
     asking,

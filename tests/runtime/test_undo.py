@@ -409,3 +409,69 @@ async def test_a_record_whose_data_no_code_reads_is_an_error_and_is_undone_if_a_
         await trial.settle()
 
         assert (record.status, book) == ("CANCELLED", ["+flight", "-flight"])
+
+
+@pytest.mark.parametrize("happened", [True, False])
+@pytest.mark.parametrize("halted", [True, False], ids=["halted", "free"])
+async def test_an_undo_asked_over_a_doubt_takes_back_what_was_done_and_nothing_more_is_done(
+    happened: bool, halted: bool
+) -> None:
+    """18: the answer to the doubt does not let the record go on to its next effect."""
+    book: list[str] = []
+
+    @workflow(retry=Retry(1))
+    async def three(run: Run[dict[str, Any], list[str]]) -> None:
+        await run.once(put, "one")
+        await run.once(unsure, "two")
+        await run.once(put.named("three"), "three")
+
+    async with Trial(three, deps=book) as trial:
+        record = await trial.start({}, id="r")
+        await trial.settle()
+        asked = await trial.client.cancel("r", undo=True, by="ann@x.eu", reason="a typo")
+        assert asked.status is Status.NEEDS_APPROVAL and book == ["+one", "+two"]
+        if halted:
+            await trial.client.halt()
+        await trial.client.resolve("r", happened=happened, value="two")
+        await trial.settle()
+        if halted:
+            await trial.client.resume(cancelled=True)
+            await trial.settle()
+
+        assert record.status == "CANCELLED" and record.record.step == UNDO
+        assert book == (["+one", "+two", "-two", "-one"] if happened else ["+one", "+two", "-one"])
+        [told] = [event for event in trial.ledger.tables.events_of("r") if event.kind == "cancel_asked"]
+        assert parse(told.body) == {"by": "ann@x.eu", "reason": "a typo", "undo": True}
+
+
+async def test_a_child_whose_doubt_was_answered_under_a_halt_acts_once_and_its_parent_ends_well() -> None:
+    """5, 15: nobody needs a second child, which would act again under another key."""
+    book: list[str] = []
+
+    @workflow(retry=Retry(1))
+    async def child(run: Run[dict[str, Any], list[str]]) -> str:
+        return await run.once(unsure, "paid")
+
+    @workflow(retry=Retry(1))
+    async def parent(run: Run[dict[str, Any], list[str]]) -> list[str]:
+        return await run.map(child, [{}], name="kids")
+
+    async with Trial(parent, also=[child], deps=book) as trial:
+        record = await trial.start({}, id="p")
+        await trial.settle()
+        [kid] = await trial.client.find(parent_id="p")
+        assert kid.status is Status.NEEDS_APPROVAL
+        await trial.client.halt()
+        await trial.client.resolve(kid.record_id, happened=True, value="paid")
+        await trial.settle()
+
+        await trial.client.resume(cancelled=True)
+        await trial.settle()
+
+        assert (record.status, record.result, book) == ("DONE", ["paid"], ["+paid"])
+
+
+@effect(undo=_take_back)
+async def unsure(act: Act[list[str]], what: str) -> str:
+    act.deps.append(f"+{what}")
+    raise RuntimeError("nobody knows")

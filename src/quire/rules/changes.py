@@ -267,7 +267,7 @@ class Changing(Claiming):
             for child in change.children:
                 if self.record(child.record_id) is not None:
                     return Refused("exists", f"a child {child.record_id!r} cannot start: a record of that id exists")
-        cancels = orders.cancels(change.lines)
+        cancels = not held and orders.cancels(change.lines)
         if not held and not image.ended and (current.ended or (current.counted and not cancels)):
             refused = self._uncount(current)
             if refused is None:

@@ -12,6 +12,9 @@ from quire.rules import moves as transition
 from quire.rules.meeting import Meeting
 from quire.rules.sketch import sealed_text
 
+#: A token that is whole but for the rounding of its moment is whole: who comes at that moment takes it.
+_ROUNDING = 1e-6
+
 
 class Claiming(Meeting):
     """Due records become a worker's."""
@@ -19,7 +22,7 @@ class Claiming(Meeting):
     def _tokens_at(self, rate: Rate) -> float:
         """When the rate has a token."""
         tokens = self._tokens(rate)
-        return self.now if tokens >= 1 else self.now + (1 - tokens) * rate.per / rate.count
+        return self.now if tokens >= 1 - _ROUNDING else self.now + (1 - tokens) * rate.per / rate.count
 
     def _tokens(self, rate: Rate) -> float:
         bucket = self.buckets.get(rate.name) or self.view.bucket(rate.name)
@@ -39,7 +42,7 @@ class Claiming(Meeting):
             own = leaving is not None and leaving.workflow == slot.workflow and leaving.status is Status.RUNNING
             free = min(free, slot.workflow_cap - self.running(slot.workflow, None) + own)
         if slot.rate is not None:
-            free = min(free, int(self._tokens(slot.rate)))
+            free = min(free, int(self._tokens(slot.rate) + _ROUNDING))
         return max(0, free)
 
     def allowance(self, slot: Slot) -> int:
@@ -47,6 +50,15 @@ class Claiming(Meeting):
         if self.view.sealed or self.halted(slot.workflow) is not None or self.paused(slot.workflow):
             return 0
         return self._free(slot)
+
+    def next_look(self, left: Iterable[Slot], next_due: float | None) -> float | None:
+        """Return when more may be claimed: the next record falls due, or a rate lets another one begin.
+
+        ``left``: the slots of steps at which records stay that are due.
+        """
+        moments = [] if next_due is None else [next_due]
+        moments += [at for slot in left if slot.rate is not None and (at := self._tokens_at(slot.rate)) > self.now]
+        return min(moments, default=None)
 
     def claim(self, claim: Claim, slot: Slot, due: Iterable[Record]) -> list[Record]:
         """These due records, already within the allowance, become the worker's."""

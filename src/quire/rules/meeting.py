@@ -116,6 +116,7 @@ class Meeting(Sketch):
         for place, fanin in fanins.items():
             if fanin.left > 0 and not fanin.abandoned and (key is None or fanin.key == key):
                 self.fanins[place] = replace(fanin, abandoned=True)
+                self.woke = True  # a worker that rests looks after them at once
 
     # -- signals -----------------------------------------------------------------------------------------------
 

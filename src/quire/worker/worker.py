@@ -53,6 +53,8 @@ KEEP_SECONDS = 30.0
 #: many as the one before, up to a quarter of the worker's places. So the first begin soon, and afterwards the store
 #: takes the next ones while these run and those before them are settled.
 LEAST_CLAIM = 50
+#: Between two looks of the housekeeping lies at least so much.
+LEAST_LOOK_SECONDS = 0.5
 
 
 class Worker:
@@ -105,6 +107,8 @@ class Worker:
         self.apart = Apart(self, spawn)
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
+        #: The next look of the housekeeping comes soon.
+        self._look_soon = asyncio.Event()
         self._stopping = False
         self._leaving = False
         self._moved: Moved | None = None
@@ -492,6 +496,7 @@ class Worker:
         least = LEAST_CLAIM if side_by_side else self.concurrency
         reach, turn = least, 0
         streak = True  # whoever begins finds what has gathered
+        hinted = False
         while not self._stopping:
             if self.budget_end is not None and self.now() >= self.budget_end:
                 return
@@ -531,6 +536,9 @@ class Worker:
                 self._left_priority = claimed.left_priority
                 self._found_nothing = not claimed.records
                 self._idle = len(claimed.records) < free and claimed.left_priority is None
+                if hinted and not claimed.records:  # what the ledger told of is nothing to claim: something to sweep?
+                    self._look_soon.set()
+                hinted = False
                 streak = len(claimed.records) == free
                 reach = reach if streak else least
                 if streak or self._asked:
@@ -544,7 +552,7 @@ class Worker:
                     if not self._nudge.is_set():
                         return
                     continue
-            await self._rest(claimed.next_due_at if claimed is not None else None, full=claimed is None)
+            hinted = await self._rest(claimed.next_due_at if claimed is not None else None, full=claimed is None)
 
     def _room(self, reach: int) -> int:
         """How many the next claim may take, or whether a start may begin: beside what is held and may come yet."""
@@ -564,10 +572,14 @@ class Worker:
         if known and self.holds:
             await self._patiently(self._beat)
 
-    async def _rest(self, next_due: float | None, *, full: bool) -> None:
-        """Until a run ends, something may have become due, or the next look is due anyway."""
+    async def _rest(self, next_due: float | None, *, full: bool) -> bool:
+        """Until a run ends, something may have become due, or the next look is due anyway.
+
+        Returns whether the ledger told of a change before its time.
+        """
         if self._nudge.is_set() and not full:
-            return
+            return False
+        began = self.clock.boottime()
         span = self.ledger.traits.poll_seconds
         if next_due is not None and next_due > self.now():
             span = min(span, next_due - self.now())
@@ -585,6 +597,7 @@ class Worker:
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
+        return not full and not self._nudge.is_set() and self.clock.boottime() - began < span
 
     async def _claim(self, slots: Sequence[Slot], limit: int) -> tuple[Claimed, str]:
         """Claim, until there is an answer; and the claim's id, which is kept until what it took has begun."""
@@ -836,7 +849,11 @@ class Worker:
         """Takeovers, sweeps, schedules: the periodic look that is the guarantee behind all hints."""
         more = False
         while True:
-            await self.clock.sleep(0.05 if more else self.ledger.traits.poll_seconds * random.uniform(1.0, 1.4))
+            if more:
+                await self.clock.sleep(0.05)
+            else:
+                await self._until_look(self.ledger.traits.poll_seconds * random.uniform(1.0, 1.4))
+            self._look_soon.clear()
             try:
                 more = await self.look_after()
             except LedgerUnavailable as error:
@@ -845,6 +862,16 @@ class Worker:
             except Exception:
                 log.exception("housekeeping failed")  # the next look is the guarantee: it must come
                 more = False
+
+    async def _until_look(self, span: float) -> None:
+        """Rest for the span, or until the ledger told of what is nothing to claim, and at least for a moment."""
+        await self.clock.sleep(min(span, LEAST_LOOK_SECONDS))
+        waits = [asyncio.ensure_future(wait) for wait in (self._look_soon.wait(), self.clock.sleep(span))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def look_after(self) -> bool:
         """One look: take over from the dead, sweep, start what is scheduled. True: there is more to sweep."""

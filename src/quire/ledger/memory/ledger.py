@@ -21,6 +21,7 @@ from quire.model.change import (
     Order,
     Query,
     Send,
+    Slot,
     Standing,
     Verdict,
 )
@@ -74,13 +75,15 @@ class MemoryLedger(Ledger):
             return Claimed(tuple(taken_before), draft.now)
         taken: list[Record] = []
         left: list[int] = []
+        stay: list[Slot] = []
         for slot in claim.slots:
             due = [record for record in self.tables.due(slot, draft.now) if not draft.outdated(record)]
             room = min(draft.allowance(slot), claim.limit - len(taken))
             taken += draft.claim(claim, slot, due[:room])
             left += [record.priority for record in due[room:]]
+            stay += [slot] if due[room:] else []
         self._apply(draft)
-        next_due = self.tables.next_due(claim.slots, draft.now)
+        next_due = draft.next_look(stay, self.tables.next_due(claim.slots, draft.now))
         return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:

@@ -138,6 +138,7 @@ class Plan:
             return Claimed(tuple(taken_before), draft.now)
         taken: list[Record] = []
         left: list[int] = []
+        stay: list[Slot] = []
         for slot in claim.slots:
             due = [record for record in self._due(slot) if not draft.outdated(record)]
             room = min(draft.allowance(slot), claim.limit - len(taken))
@@ -147,7 +148,8 @@ class Plan:
                 else:
                     self._fail(record, claim.worker, lost)
             left += [record.priority for record in due[room:]]
-        next_due = self.view.next_due(claim.slots, draft.now)
+            stay += [slot] if due[room:] else []
+        next_due = draft.next_look(stay, self.view.next_due(claim.slots, draft.now))
         return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
     def _lost(self, record: Record) -> str | None:

@@ -41,6 +41,7 @@ from quire.model.change import (
     Order,
     Query,
     Send,
+    Slot,
     Standing,
     Verdict,
 )
@@ -264,6 +265,7 @@ class SqliteLedger(Ledger):
                 return Claimed(tuple(taken_before), draft.now)
             taken: list[Record] = []
             left: list[int] = []
+            stay: list[Slot] = []
             next_due: float | None = None
             for slot in claim.slots:
                 room = min(draft.allowance(slot), claim.limit - len(taken))
@@ -279,6 +281,7 @@ class SqliteLedger(Ledger):
                 due = [view.read(row) for row in found]
                 taken += draft.claim(claim, slot, due[:room])
                 left += [record.priority for record in due[room:]]
+                stay += [slot] if due[room:] else []
                 if len(found) <= room:
                     moment = view.db.execute(
                         f"SELECT due_at FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
@@ -287,6 +290,7 @@ class SqliteLedger(Ledger):
                     ).fetchone()
                     if moment is not None and (next_due is None or moment[0] < next_due):
                         next_due = moment[0]
+            next_due = draft.next_look(stay, next_due)
             return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
         def work(db: sqlite3.Connection) -> tuple[Claimed | None, bool]:

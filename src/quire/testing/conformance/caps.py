@@ -103,6 +103,27 @@ class Caps(Suite):
 
         assert [len(taken) for taken in (first, none, half, full)] == [4, 0, 2, 4]
 
+    async def test_a_claim_tells_when_the_rate_lets_the_next_record_begin(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        rated = slot(rate=Rate("api", 2, 60))
+        unused = await claim(ledger, rated)
+        await start_all(ledger, ["a", "b", "c"])
+
+        taken = await claim(ledger, rated)
+        clock.advance(10)
+        nothing = await claim(ledger, rated)
+        clock.advance(20)
+        last = await claim(ledger, rated)
+        over = await claim(ledger, rated)
+
+        assert unused.next_due_at is None
+        assert [row.record_id for row in taken.records] == ["a", "b"]
+        assert taken.next_due_at == pytest.approx(clock.now())
+        assert not nothing.records and nothing.next_due_at == pytest.approx(clock.now())
+        assert [row.record_id for row in last.records] == ["c"]
+        assert not over.records and over.next_due_at is None, "nothing is due: a token is worth no look"
+
     async def test_steps_may_share_a_rate(self, ledger: Ledger) -> None:
         await start_all(ledger, ["a", "b"])
         await start_all(ledger, ["c", "d"], step="other")

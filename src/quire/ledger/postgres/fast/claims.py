@@ -349,12 +349,16 @@ class PostgresClaims(PostgresDecides):
         due = reading.take_due(answers[place])
         await reading.put_blobs()
 
+        refilled: float | None = None
+
         def decide(draft: Draft, view: View) -> list[Record]:
+            nonlocal refilled
             taken: list[Record] = []
             for number, slot in enumerate(claim.slots, 1):
                 room = min(draft.allowance(slot), claim.limit - len(taken))
                 found = [view.records[record_id] for record_id in due.get(number, [])[:room]]
                 taken += draft.claim(claim, slot, [row for row in found if row is not None])
+            refilled = draft.next_look(claim.slots, None)
             return taken
 
         taken, left = await self._written(
@@ -362,7 +366,10 @@ class PostgresClaims(PostgresDecides):
         )
         assert left is not None
         look = self._looked(left.rows()[0])
-        return Claimed(tuple(taken), view.now, look.next_due, look.priority, look.epoch)
+        next_due = look.next_due
+        if look.limited and refilled is not None:  # something stays that is due, perhaps only until a rate has a token
+            next_due = refilled if next_due is None else min(next_due, refilled)
+        return Claimed(tuple(taken), view.now, next_due, look.priority, look.epoch)
 
 
 def _named(slots: Iterable[Slot]) -> tuple[bytes, bytes]:

@@ -1,0 +1,302 @@
+"""The measures of the house: what the code of `src/quire` may not exceed.
+
+Each measure is a ceiling that only falls. A test that fails names the file and the remedy. Whoever brings a figure down
+writes the new figure here, in the same commit. A ceiling goes up for a feature only, and the commit says for which.
+
+`python -m tests.test_house` prints the figures as they are now.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SRC = Path(__file__).parent.parent / "src" / "quire"
+
+#: Lines of all files. The engine with everything around it, without the emulator and without quire-adk.
+MOST_LINES = 57_600
+#: Modules that stand side by side in one folder, and the folders that have more.
+MOST_FILES = 28
+MORE_FILES = {"surfaces/cli": 42}
+#: A class, its own base classes, and theirs. The contract of a store and the store are two. Errors do not count.
+MOST_DEPTH = 2
+DEEPER = {
+    "agents.blueprint.blueprint.ReducerSpec": 3,
+    "client.acts.ClientActs": 3,
+    "client.client.Client": 4,
+    "ledger.postgres.fast.claims.PostgresClaims": 5,
+    "ledger.postgres.ledger.PostgresLedger": 6,
+    "ledger.postgres.locked.PostgresDecides": 4,
+    "ledger.postgres.reads.PostgresLooks": 3,
+    "rules.changes.Changing": 4,
+    "rules.claims.Claiming": 3,
+    "rules.draft.Draft": 5,
+    "surfaces.server.crowd.Crowd": 5,
+    "surfaces.server.shapes.LinkAnswerIn": 3,
+    "testing.conformance.LedgerConformance": 3,
+    "testing.faults.HoldingLedger": 3,
+    "testing.faults.LossyLedger": 3,
+    "testing.trial._Mortal": 3,
+}
+#: Functions that are longer than this, and the more complex ones: each with what it has.
+MOST_FUNCTION_LINES = 60
+LONGER = {
+    "agents/missions/flow.py compiled": 66,
+    "google/transport.py call": 77,
+    "ledger/postgres/wire.py flush": 69,
+    "ledger/sheets/journal.py land": 71,
+    "surfaces/chat/mcp/server.py make": 65,
+    "surfaces/cli/look.py show": 76,
+    "surfaces/cli/look.py work": 71,
+    "surfaces/server/serving.py serve": 62,
+    "worker/worker.py __init__": 64,
+    "worker/worker.py _dispatched": 63,
+}
+MOST_COMPLEXITY = 20
+MORE_COMPLEX = {
+    "explain/stuck.py _unclaimed": 25,
+    "explain/why.py _wait": 24,
+    "explain/words.py _line": 24,
+    "google/error.py error_of": 21,
+    "google/transport.py call": 21,
+    "ledger/postgres/fast/commits.py view": 27,
+    "ledger/postgres/wire.py flush": 30,
+    "ledger/postgres/writer.py _update": 22,
+    "ledger/postgres/writer.py send": 23,
+    "ledger/sheets/commits.py _decide": 21,
+    "ledger/sheets/journal.py land": 23,
+    "ledger/sheets/replica.py apply": 23,
+    "rules/changes.py _already": 27,
+    "rules/changes.py _facts": 26,
+    "rules/changes.py _moved": 50,
+    "rules/changes.py _of_person": 21,
+    "rules/moves.py settle": 22,
+    "run/children.py map_all": 22,
+    "run/passes.py _outcome": 27,
+    "run/undo.py _undone": 25,
+    "surfaces/alerts/book.py planned": 21,
+    "surfaces/cli/demo.py _proof": 28,
+    "surfaces/cli/doctor.py _work": 42,
+    "surfaces/cli/incoming.py _csv": 27,
+    "surfaces/cli/listing.py _stuck": 27,
+    "surfaces/cli/look.py work": 30,
+    "surfaces/panel/inbox.py read": 35,
+    "testing/conformance/ordered.py _make": 22,
+    "worker/worker.py _dispatched": 33,
+}
+#: The word `told`, by the folder, outside of `testing`.
+TOLD = {
+    "agents": 94,
+    "client": 7,
+    "explain": 84,
+    "folder": 35,
+    "google": 16,
+    "ledger": 148,
+    "model": 2,
+    "rules": 112,
+    "run": 23,
+    "surfaces": 360,
+    "upkeep": 42,
+    "worker": 44,
+    "workflows": 14,
+}
+#: Lines that reach into a row by the position of a column.
+POSITIONAL = {
+    "ledger/columns.py": 4,
+    "ledger/postgres/fast/claims.py": 1,
+    "ledger/postgres/fast/commits.py": 1,
+    "ledger/postgres/pages.py": 1,
+    "ledger/sqlite/writer.py": 2,
+    "run/passes.py": 1,
+}
+
+
+class Function(NamedTuple):
+    name: str
+    lines: int
+    complexity: int
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Every module of the engine, by its path under `src/quire`."""
+    files = sorted(SRC.rglob("*.py"))
+    return {str(path.relative_to(SRC)): path.read_text(encoding="utf-8") for path in files}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(text) for name, text in sources().items()}
+
+
+def functions() -> Iterator[Function]:
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield Function(f"{name} {node.name}", (node.end_lineno or 0) - node.lineno + 1, complexity(node))
+
+
+def most(measure: str) -> dict[str, int]:
+    """This measure of every function. Of functions with the same name in one file, the one that has the most."""
+    found: dict[str, int] = {}
+    for one in functions():
+        found[one.name] = max(getattr(one, measure), found.get(one.name, 0))
+    return found
+
+
+def complexity(function: ast.AST) -> int:
+    """How many ways lead through a function, counting each operand of `and` and `or`. Inner functions count apart."""
+    count = 1
+    nodes = list(ast.iter_child_nodes(function))
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        match node:
+            case ast.If() | ast.IfExp() | ast.For() | ast.AsyncFor() | ast.While() | ast.ExceptHandler():
+                count += 1
+            case ast.comprehension(ifs=ifs):
+                count += 1 + len(ifs)
+            case ast.BoolOp(values=values):
+                count += len(values) - 1
+            case ast.match_case():
+                count += 1
+        nodes += ast.iter_child_nodes(node)
+    return count
+
+
+_ROW = ("quire.model.row", "Row")
+
+
+def depths() -> dict[str, int]:
+    """How many of our own classes stand above each class, itself among them. Protocols and errors do not count."""
+    bases: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for path, tree in trees().items():
+        module = "quire." + path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        known = {
+            alias.asname or alias.name: (node.module or "", alias.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                names = [ast.unparse(base).partition("[")[0] for base in node.bases]
+                bases[module, node.name] = [known.get(name, (module, name)) for name in names]
+
+    def errs(place: tuple[str, str]) -> bool:
+        named = place[1].endswith(("Error", "Exception", "Warning")) and place not in bases
+        return named or any(errs(base) for base in bases.get(place, ()))
+
+    def depth(place: tuple[str, str]) -> int:
+        if place not in bases or any(base[1] == "Protocol" for base in bases[place]) or place == _ROW:
+            return 0
+        return 1 + max((depth(base) for base in bases[place]), default=0)
+
+    return {
+        f"{module}.{name}".removeprefix("quire."): depth((module, name))
+        for module, name in bases
+        if not errs((module, name))
+    }
+
+
+def told() -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name, text in sources().items():
+        if not name.startswith("testing/"):
+            found[name.partition("/")[0]] += text.count("told")
+    return +found
+
+
+_BY_POSITION = re.compile(r"tuple\.__new__|field_names\(\w+\)(\.index\(|\[)|field_values\([^)]*\)\[")
+
+
+def positional() -> dict[str, int]:
+    counts = {
+        name: sum(bool(_BY_POSITION.search(line)) for line in text.split("\n")) for name, text in sources().items()
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def over(found: dict[str, int], most: int, known: dict[str, int]) -> list[str]:
+    """What exceeds the ceiling for all, or the one that it has of its own."""
+    return [f"{name}: {count}" for name, count in sorted(found.items()) if count > known.get(name, most)]
+
+
+def folders() -> Counter[str]:
+    return Counter(name.rpartition("/")[0] for name in sources() if not name.endswith("__init__.py"))
+
+
+def test_the_engine_does_not_grow() -> None:
+    lines = sum(text.count("\n") for text in sources().values())
+    assert lines <= MOST_LINES, f"src/quire has {lines} lines: delete what is no longer used, or say in the commit why"
+
+
+def test_no_folder_is_a_heap() -> None:
+    heaps = over(folders(), MOST_FILES, MORE_FILES)
+    assert not heaps, f"part these folders by what their files are about: {heaps}"
+
+
+def test_no_class_is_spread_over_files_by_inheritance() -> None:
+    deep = over(depths(), MOST_DEPTH, DEEPER)
+    assert not deep, f"give these classes their parts as objects, instead of inheriting from them: {deep}"
+
+
+def test_no_function_is_too_long() -> None:
+    long = over(most("lines"), MOST_FUNCTION_LINES, LONGER)
+    assert not long, f"name the phases of these functions, and make each one a function: {long}"
+
+
+def test_no_function_is_too_complex() -> None:
+    tangled = over(most("complexity"), MOST_COMPLEXITY, MORE_COMPLEX)
+    assert not tangled, f"part these functions, or make a table of their cases: {tangled}"
+
+
+def test_the_word_told_goes() -> None:
+    more = over(told(), 0, TOLD)
+    assert not more, f"say what it is (a body, a line, an answer, given_now, as_json, in_words): {more}"
+
+
+def test_rows_are_read_by_name() -> None:
+    more = over(positional(), 0, POSITIONAL)
+    assert not more, f"use the names of a row's fields, not the places of its columns: {more}"
+
+
+@pytest.mark.parametrize(
+    ("code", "ways"),
+    [
+        ("def f(): pass", 1),
+        ("def f(a, b):\n if a and b or a:\n  return 1", 4),
+        ("def f(x):\n return [y for y in x if y]", 3),
+        ("def f(x):\n def g():\n  if x: pass", 1),
+        ("def f(x):\n match x:\n  case 1: pass\n  case _: pass", 3),
+    ],
+)
+def test_ways_through_a_function_are_counted(code: str, ways: int) -> None:
+    [function] = ast.parse(code).body
+    assert complexity(function) == ways
+
+
+def main() -> None:
+    figures = {
+        "lines": sum(text.count("\n") for text in sources().values()),
+        "files": over(folders(), MOST_FILES, {}),
+        "depth": over(depths(), MOST_DEPTH, {}),
+        "long": over(most("lines"), MOST_FUNCTION_LINES, {}),
+        "complex": over(most("complexity"), MOST_COMPLEXITY, {}),
+        "told": over(told(), 0, {}),
+        "positional": over(positional(), 0, {}),
+    }
+    sys.stdout.write("".join(f"{name}: {figure}\n" for name, figure in figures.items()))
+
+
+if __name__ == "__main__":
+    main()

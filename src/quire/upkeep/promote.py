@@ -32,6 +32,7 @@ from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record
+from quire.model.row import as_dict, field_values
 from quire.model.side import EVERYWHERE, Bucket, Control, Fanin, Setting, Signal, Worker
 
 #: In this order: a record comes before what names it.
@@ -360,7 +361,7 @@ async def _restored(target: Ledger, type_: type[Any], page: Sequence[Any], epoch
 
 
 def _unkept(target: Ledger, row: Any, error: ValueRefused) -> ValueRefused:
-    nul = [name for name, value in zip(row._fields, row, strict=True) if isinstance(value, str) and "\0" in value]
+    nul = [name for name, value in as_dict(row).items() if isinstance(value, str) and "\0" in value]
     what = f"its {nul[0]} holds a NUL character" if nul else str(error)
     record_id = getattr(row, "record_id", "")
     where = f"the record {record_id!r}" if record_id else f"{key_of(row)[0]!r}"
@@ -418,7 +419,7 @@ async def summaries(ledger: Ledger) -> dict[str, Summary]:
             continue
         digest, count = hashlib.sha256(), 0
         async for row in _rows(ledger, type_):
-            digest.update(dump([_plain(value) for value in row]).encode())
+            digest.update(dump([_plain(value) for value in field_values(row)]).encode())
             count += 1
         found[TABLES[type_][0]] = Summary(count, digest.hexdigest())
     return found

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.model.record import ENDED
+from quire.surfaces.panel.binding import hidden_rows
 from quire.surfaces.panel.cells import Request, cell, formula, insert_rows, reference, texts, write
 from quire.surfaces.panel.layout import COMMAND, ENGINE, FIRST_ROW, STATE, STATE_ID, TABLE_ID, dropdown
 from quire.surfaces.panel.reading import Table
@@ -58,26 +59,15 @@ def draw(
     # A row that lost its hidden row keeps its id, and whatever people wrote beside it: the next look mends its cells.
     loose = [record_id for record_id in fresh if record_id in table.loose]
     born = [*gone, *(record_id for record_id in fresh if record_id not in table.loose)][:BATCH]
-    requests = _hidden_requests(state, after, max(size, FIRST_ROW))
+    requests = hidden_rows(STATE_ID, state, after, max(size, FIRST_ROW), _cells)
     left = {record_id: rows[record_id] for record_id in new[len(fresh) :]}
     more = len(gone) > BATCH or len(left) > max(0, len(new) - room) or bool(loose)
     births = _births(table, born, places, title, bare=bare)
     return Drawn(requests, births, after, left, more, max(0, len(new) - room))
 
 
-def _hidden_requests(before: Mapping[int, Row], after: Mapping[int, Row], size: int) -> list[Request]:
-    requests: list[Request] = []
-    top = max([size - 1, *after])
-    if top >= size:
-        requests.append(insert_rows(STATE_ID, size, top - size + 1))
-    changed = sorted(place for place, row in after.items() if before.get(place) != row)
-    run: list[int] = []
-    for place in [*changed, -1]:
-        if run and place != run[-1] + 1:
-            requests.append(texts(STATE_ID, run[0], [after[at] for at in run]))
-            run = []
-        run.append(place)
-    return requests
+def _cells(row: Row) -> list[dict[str, Any]]:
+    return [cell(text) for text in row]
 
 
 def hidden_row(place: int, row: Row) -> Request:

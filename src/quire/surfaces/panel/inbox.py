@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.model.codec import dump
-from quire.surfaces.panel.cells import At, Request, fill, reference, refers, replace
+from quire.surfaces.panel.binding import RECORD_ID, Bound, Gap, cell_at, one_each
+from quire.surfaces.panel.cells import At, Request, replace
 from quire.surfaces.panel.layout import INBOX, INBOX_STATE, WRITE_BACK
 from quire.surfaces.panel.values import typed, wants_text
 from quire.workflows.sources import Cron
@@ -23,7 +24,6 @@ COPY = "a copy of another row: not started; clear the three cells to start it as
 NEW, INCOMPLETE, REFUSED, SCHEDULED = "NEW", "INCOMPLETE", "REFUSED", "SCHEDULED"
 #: Nothing was started for a row in one of these.
 UNSTARTED = frozenset({"", NEW, INCOMPLETE, REFUSED, SCHEDULED})
-_SAFE = re.compile(r"[a-z][a-z0-9_]*_[a-z0-9_]+")
 
 
 class Inbox(NamedTuple):
@@ -62,8 +62,9 @@ class Line(NamedTuple):
     place: int | None
     #: What stands in the column ``record_id``.
     id_text: str
+    cells: Sequence[Any]
     #: Our cells of this row that are not as they should be, with their column's name.
-    gaps: tuple[tuple[str, At, Any], ...] = ()
+    gaps: tuple[Gap, ...] = ()
     copied: bool = False
     #: The fingerprint of the input cells alone, under which hidden rows of before kept the answers of forms.
     plain: str = ""
@@ -72,12 +73,10 @@ class Line(NamedTuple):
 class Sheet(NamedTuple):
     """A tab as it was read."""
 
-    sheet_id: int
+    bound: Bound
     header: tuple[str, ...]
     #: Input columns: the field and its place.
     inputs: Mapping[str, int]
-    #: Our columns, and those that are written back.
-    ours: Mapping[str, int]
     lines: tuple[Line, ...]
     copies: tuple[Line, ...]
     missing: tuple[str, ...]
@@ -128,7 +127,8 @@ def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Map
     """The rows of the tab. ``title``: of the hidden tab."""
     header = tuple(str(value) for value in grid[0]) if grid else ()
     names = [normal(name) for name in header]
-    ours = {name: names.index(normal(name)) for name in (*INBOX, *inbox.write_back) if normal(name) in names}
+    shown = columns_of(inbox)
+    ours = {name: names.index(normal(name)) for name in shown if normal(name) in names}
     taken = set(ours.values())
     fields = {normal(field): field for field in inbox.fields}
     inputs: dict[str, int] = {}
@@ -138,35 +138,31 @@ def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Map
         field = fields.get(name) if fields else header[column].strip()
         if field is not None and field not in inputs:
             inputs[field] = column
-    found: dict[int | str, list[Line]] = {}
-    strays: list[tuple[At, str, int]] = []
-    places = {row.record_id: place for place, row in hidden.items() if row.tab == str(sheet_id)}
-    misplaced: list[tuple[At, str]] = []
-    standing = _standing(grid, ours.get("record_id"), hidden, title)
+    ids = {place: row.record_id for place, row in hidden.items() if row.tab == str(sheet_id)}
+    bound = Bound(sheet_id, ours, shown, ids, title)
+    standing = bound.standing(grid)
     timestamp = 0 if is_form(header) and 0 not in taken and 0 not in inputs.values() else None
-    for number, row in enumerate(grid):
+    found: list[tuple[int | str, Line]] = []
+    strays: list[tuple[At, str, int]] = []
+    misplaced: list[tuple[At, str]] = []
+    for number, row in enumerate(grid[1:], 1):
         cells = list(row)
-        for column in inputs.values() if number else ():
-            text = cells[column] if column < len(cells) else ""
-            shown = refers(text)
-            lost = isinstance(text, str) and text in places and text not in standing
-            if lost or (shown is not None and shown.title == title):
-                misplaced.append((At(sheet_id, number, column), text))
-                cells[column] = ""
-        line = _line(inbox, sheet_id, number, cells, inputs, ours, hidden, places, title, timestamp) if number else None
-        if line is not None:
-            found.setdefault(f"new {number}" if line.place is None else line.place, []).append(line)
-        elif number:
-            strays += _strays(At(sheet_id, number, 0), cells, ours, places, title)
-    lines, copies = [], []
-    for place, same in found.items():
-        if isinstance(place, int):
-            same.sort(key=lambda line: (not unedited(line, hidden[place]), line.copied, line.row))
-        lines.append(same[0])
-        copies += same[1:]
-    missing = tuple(name for name in (*INBOX, *inbox.write_back) if name not in ours)
+        for at in bound.misplaced(number, cells, inputs.values(), standing):
+            misplaced.append((at, cells[at.column]))
+            cells[at.column] = ""
+        line = _line(bound, number, cells, inputs, timestamp)
+        if line is None:
+            strays += bound.beside(number, cells)
+        else:
+            found.append((f"new {number}" if line.place is None else line.place, line))
+
+    def rank(line: Line) -> tuple[bool, bool, int]:
+        return line.place is not None and not unedited(line, hidden[line.place]), line.copied, line.row
+
+    lines, copies = one_each(found, rank)
     lines.sort(key=lambda line: line.row)
-    return Sheet(sheet_id, header, inputs, ours, tuple(lines), tuple(copies), missing, tuple(strays), tuple(misplaced))
+    missing = tuple(name for name in shown if name not in ours)
+    return Sheet(bound, header, inputs, tuple(lines), tuple(copies), missing, tuple(strays), tuple(misplaced))
 
 
 def is_form(header: Sequence[str]) -> bool:
@@ -177,37 +173,6 @@ def is_form(header: Sequence[str]) -> bool:
 def unedited(line: Line, row: Hidden) -> bool:
     """Whether the row still says what it said when its hidden row was written."""
     return row.fingerprint in (line.fingerprint, line.plain)
-
-
-def _standing(
-    grid: Sequence[Sequence[Any]], column: int | None, hidden: Mapping[int, Hidden], title: str
-) -> frozenset[str]:
-    """The ids that stand where they belong: the same text elsewhere was typed by somebody who means it."""
-    if column is None:
-        return frozenset()
-    found = set()
-    for cells in grid[1:]:
-        text = cells[column] if column < len(cells) else ""
-        shown = refers(text)
-        if shown is not None and shown.title == title and shown.row in hidden:
-            found.add(hidden[shown.row].record_id)
-        else:
-            found.add(str(text))
-    return frozenset(found)
-
-
-def _strays(
-    at: At, cells: Sequence[Any], ours: Mapping[str, int], places: Mapping[str, int], title: str
-) -> list[tuple[At, str, int]]:
-    found = []
-    for column in ours.values():
-        text = cells[column] if column < len(cells) else ""
-        shown = refers(text)
-        if shown is not None and shown.title == title:
-            found.append((at._replace(column=column), text, shown.row))
-        elif isinstance(text, str) and text in places:
-            found.append((at._replace(column=column), text, places[text]))
-    return found
 
 
 def clear_strays(sheet: Sheet, hidden: Mapping[int, Hidden]) -> list[Request]:
@@ -224,51 +189,24 @@ def clear_strays(sheet: Sheet, hidden: Mapping[int, Hidden]) -> list[Request]:
 
 
 def _line(
-    inbox: Inbox,
-    sheet_id: int,
-    number: int,
-    cells: Sequence[Any],
-    inputs: Mapping[str, int],
-    ours: Mapping[str, int],
-    hidden: Mapping[int, Hidden],
-    places: Mapping[str, int],
-    title: str,
-    timestamp: int | None,
+    bound: Bound, number: int, cells: Sequence[Any], inputs: Mapping[str, int], timestamp: int | None
 ) -> Line | None:
-    def at(column: int) -> Any:
-        return cells[column] if column < len(cells) else ""
-
-    given = {field: at(column) for field, column in inputs.items()}
+    given = {field: cell_at(cells, column) for field, column in inputs.items()}
     if all(str(value).strip() == "" for value in given.values()):
         return None
-    place = None
-    for column in ours.values():
-        found = refers(at(column))
-        if found is not None and found.title == title and found.row in hidden:
-            place = found.row
-            break
-    id_text = str(at(ours["record_id"])) if "record_id" in ours else ""
-    if place is None:
-        place = places.get(id_text)
-    gaps = []
-    if place is not None:
-        for name, column in ours.items():
-            wanted = reference(title, column_of(inbox, name), place)
-            if name == "record_id" and at(column) == hidden[place].record_id:
-                continue
-            if at(column) != wanted:
-                gaps.append((name, At(sheet_id, number, column), at(column)))
-    copied = "record_status" in ours and at(ours["record_status"]) == COPY
+    place = bound.place(cells)
+    gaps = bound.gaps(number, cells, place) if place is not None else ()
+    copied = cell_at(cells, bound.columns.get("record_status")) == COPY
     plain = fingerprint(given)
-    told = plain if timestamp is None else fingerprint(given | {"": at(timestamp)})
-    return Line(number, given, told, place, id_text, tuple(gaps), copied, plain)
+    full = plain if timestamp is None else fingerprint(given | {"": cell_at(cells, timestamp)})
+    id_text = str(cell_at(cells, bound.columns.get(RECORD_ID)))
+    return Line(number, given, full, place, id_text, cells, gaps, copied, plain)
 
 
-def column_of(inbox: Inbox, name: str) -> int:
-    """The hidden column behind a visible one."""
-    if name in INBOX:
-        return INBOX.index(name)
-    return len(INBOX_STATE) + inbox.write_back.index(name)
+def columns_of(inbox: Inbox) -> dict[str, int]:
+    """Our columns of the tab, and the hidden column that each of them shows."""
+    back = {name: len(INBOX_STATE) + number for number, name in enumerate(inbox.write_back)}
+    return {name: number for number, name in enumerate(INBOX)} | back
 
 
 def fingerprint(given: Mapping[str, Any]) -> str:
@@ -287,63 +225,30 @@ def vanished(sheet: Sheet, hidden: Mapping[int, Hidden], wanted: str, taken: set
         (
             place
             for place, row in hidden.items()
-            if row.tab == str(sheet.sheet_id) and row.fingerprint == wanted and place not in visible
+            if row.tab == str(sheet.bound.sheet_id) and row.fingerprint == wanted and place not in visible
         ),
         None,
     )
 
 
-def stamp(
-    inbox: Inbox, sheet: Sheet, line: Line, place: int, record_id: str, title: str, *, blanks: bool
-) -> list[Request]:
+def stamp(sheet: Sheet, line: Line, place: int, record_id: str, *, blanks: bool) -> list[Request]:
     """Put the id and the references beside a row that has none, where its cells are blank or broken."""
-    requests: list[Request] = []
-    for name, column in sheet.ours.items():
-        at = At(sheet.sheet_id, line.row, column)
-        text = reference(title, column_of(inbox, name), place)
-        if name == "record_id":
-            if line.id_text == record_id:
-                continue
-            if _SAFE.fullmatch(record_id):
-                text = record_id
-        found = _found(line, name)
-        if found == "" or found is None:
-            requests += fill(at, text, blanks=blanks)
-        elif isinstance(found, str) and "#REF!" in found:
-            requests.append(replace(at, found, text))
-    return requests
+    known = Bound(sheet.bound.sheet_id, sheet.bound.columns, sheet.bound.hidden, {place: record_id}, sheet.bound.title)
+    gaps = known.gaps(line.row, line.cells, place)
+    return [request for gap in gaps for request in known.mend(gap, kept=False, blanks=blanks)]
 
 
-def _found(line: Line, name: str) -> Any:
-    return next((found for gap, _, found in line.gaps if gap == name), "" if name != "record_id" else line.id_text)
-
-
-def heal(inbox: Inbox, line: Line, record_id: str, title: str, *, blanks: bool) -> list[Request]:
+def heal(sheet: Sheet, line: Line, *, blanks: bool) -> list[Request]:
     """Our cells of a row that has its id: blank ones are filled, ours that were typed over are put back."""
-    assert line.place is not None
-    requests: list[Request] = []
-    for name, at, found in line.gaps:
-        text = reference(title, column_of(inbox, name), line.place)
-        if found == "":
-            requests += fill(at, text, blanks=blanks)
-        elif isinstance(found, str) and (name in INBOX or "#REF!" in found or _ours(found, record_id, title)):
-            requests.append(replace(at, found, text))
-    return requests
+    gaps = line.gaps
+    return [request for gap in gaps for request in sheet.bound.mend(gap, kept=gap.name in INBOX, blanks=blanks)]
 
 
-def _ours(found: str, record_id: str, title: str) -> bool:
-    """A cell of ours that stands in the wrong column."""
-    shown = refers(found)
-    return (shown is not None and shown.title == title) or found == record_id
-
-
-def name_copy(inbox: Inbox, sheet: Sheet, line: Line, title: str) -> list[Request]:
+def name_copy(sheet: Sheet, line: Line) -> list[Request]:
     """Say of a pasted row that it is one."""
-    column = sheet.ours.get("record_status")
-    if column is None or line.copied or line.place is None:
+    if line.copied or line.place is None:
         return []
-    was = reference(title, column_of(inbox, "record_status"), line.place)
-    return [replace(At(sheet.sheet_id, line.row, column), was, COPY)]
+    return sheet.bound.name_copy("record_status", line.row, line.place, COPY)
 
 
 # -- what a row says ---------------------------------------------------------------------------------------------

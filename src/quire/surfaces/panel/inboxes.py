@@ -19,8 +19,9 @@ from quire.model.codec import PLAIN, parse
 from quire.model.record import Record
 from quire.model.row import replace
 from quire.surfaces.panel import inbox as pure
+from quire.surfaces.panel.binding import RECORD_ID, Written, cell_at, hidden_rows
 from quire.surfaces.panel.book import Book
-from quire.surfaces.panel.cells import At, Request, cell, fill, insert_rows, write
+from quire.surfaces.panel.cells import At, Request, cell, fill
 from quire.surfaces.panel.inbox import INCOMPLETE, NEW, REFUSED, SCHEDULED, UNSTARTED, Hidden, Inbox, Line, Sheet
 from quire.surfaces.panel.layout import INBOX_ID, INBOX_STATE, INBOX_WIDTH, wider
 from quire.surfaces.panel.table import cut
@@ -54,9 +55,7 @@ class Inboxes:
         #: What each tab's rows without an id said at the last look: a row that is being typed is let be.
         self._seen: dict[int, set[str]] = {}
         self._tried: dict[int, str] = {}
-        #: The hidden rows by our last write, and those that were put back as they were found.
-        self._wrote: dict[int, Hidden] = {}
-        self._odd: dict[int, Hidden] = {}
+        self._written: Written[Hidden] = Written()
 
     async def look(
         self,
@@ -71,7 +70,8 @@ class Inboxes:
     ) -> Pass:
         """``columns``: how many each tab has; ``at_once``: do not wait for a second look at new rows."""
         found = pure.hidden_rows(grids.get(INBOX_ID, ()))
-        hidden = {place: self._as_written(place, row) for place, row in found.items()}
+        hidden = dict(found)
+        self._written.restore(hidden)
         size = max(len(grids.get(INBOX_ID, ())), 1)
         wanted: dict[int, Hidden] = dict(hidden)
         requests: list[Request] = []
@@ -84,33 +84,23 @@ class Inboxes:
                 continue
             requests += pure.clear_strays(sheet, wanted)
             for line in sheet.copies:
-                requests += pure.name_copy(inbox, sheet, line, title)
+                requests += pure.name_copy(sheet, line)
             for line in sheet.lines:
                 if line.place is not None:
-                    requests += pure.heal(inbox, line, wanted[line.place].record_id, title, blanks=blanks)
-            stamps = self._stamps(inbox, sheet, wanted, size, title, blanks=blanks, at_once=at_once)
+                    requests += pure.heal(sheet, line, blanks=blanks)
+            stamps = self._stamps(inbox, sheet, wanted, size, blanks=blanks, at_once=at_once)
             requests += stamps
             again |= bool(stamps)
             again |= await self._start(inbox, sheet, wanted, hidden)
         self._write_back(inboxes, wanted, changed)
         soon = any(self._seen.values())
-        self._wrote = dict(wanted)
-        return Pass([*_hidden(found, wanted, size), *requests], again, soon)
-
-    def _as_written(self, place: int, row: Hidden) -> Hidden:
-        """A hidden row that somebody changed counts as we wrote it, and is written again."""
-        wrote = self._wrote.get(place)
-        if wrote is None or wrote == row or wrote.record_id != row.record_id:
-            self._odd.pop(place, None)
-            return row
-        if self._odd.get(place) == row:
-            return row  # it was put back, and reads like this all the same
-        self._odd[place] = row
-        return wrote
+        self._written.know(wanted)
+        shown = hidden_rows(INBOX_ID, found, wanted, size, _cells)
+        return Pass([*shown, *requests], again, soon)
 
     def forget(self) -> None:
         """What was written last is not sure any more."""
-        self._wrote.clear()
+        self._written.forget()
 
     # -- ids -----------------------------------------------------------------------------------------------------
 
@@ -120,14 +110,13 @@ class Inboxes:
         sheet: Sheet,
         wanted: dict[int, Hidden],
         size: int,
-        title: str,
         *,
         blanks: bool,
         at_once: bool,
     ) -> list[Request]:
         fresh = [line for line in sheet.lines if line.place is None and not line.copied]
-        before, self._seen[sheet.sheet_id] = (
-            self._seen.get(sheet.sheet_id, set()),
+        before, self._seen[sheet.bound.sheet_id] = (
+            self._seen.get(sheet.bound.sheet_id, set()),
             {line.fingerprint for line in fresh},
         )
         # A form's answer is whole when it comes; a row that is typed is whole when nobody types in it any more.
@@ -142,9 +131,9 @@ class Inboxes:
                 place = max([size - 1, *wanted]) + 1
                 record_id = line.id_text if _is_id(line.id_text) else new_id(f"{_slug(inbox.workflow)}_")
                 at = f"{self._client.clock.now():.3f}"
-                wanted[place] = Hidden(record_id, NEW, "", str(sheet.sheet_id), line.fingerprint, at)
+                wanted[place] = Hidden(record_id, NEW, "", str(sheet.bound.sheet_id), line.fingerprint, at)
             taken.add(place)
-            requests += pure.stamp(inbox, sheet, line, place, wanted[place].record_id, title, blanks=blanks)
+            requests += pure.stamp(sheet, line, place, wanted[place].record_id, blanks=blanks)
         return requests
 
     # -- starts --------------------------------------------------------------------------------------------------
@@ -176,13 +165,13 @@ class Inboxes:
                 if values is None:
                     # How the cells look first: what does not change from the look before to their values looked so.
                     if any(pure.must_be_shown(inbox, each.given) for each in waiting.values()):
-                        looks = await self._book.look(sheet.sheet_id)
-                    values = await self._book.values(sheet.sheet_id)
+                        looks = await self._book.look(sheet.bound.sheet_id)
+                    values = await self._book.values(sheet.bound.sheet_id)
                 given = _given(inbox, sheet, values, looks, row.record_id, line)
                 if given is None:
                     self._tried.pop(place, None)
                     continue  # it was moved between the reads
-                status, why, record = await self._started(inbox, sheet.sheet_id, row, line, given)
+                status, why, record = await self._started(inbox, sheet.bound.sheet_id, row, line, given)
                 if record is None:
                     wanted[place] = row._replace(status=status, why=cut(why), fingerprint=line.fingerprint)
                     continue
@@ -273,20 +262,16 @@ def _given(
     line: Line,
 ) -> Given | None:
     """The values of the row beside which this id stands, if it still says what was read: its copies may not."""
-    column = sheet.ours["record_id"]
+    column = sheet.bound.columns[RECORD_ID]
     for number, cells in enumerate(values):
-        if _at(cells, column) == record_id:
-            given = {field: _at(cells, at) for field, at in sheet.inputs.items()}
+        if cell_at(cells, column) == record_id:
+            given = {field: cell_at(cells, at) for field, at in sheet.inputs.items()}
             if all(_formula(line.given[field]) or value == line.given[field] for field, value in given.items()):
                 look = looks[number] if number < len(looks) else ()
-                if _at(look, column) != record_id and pure.must_be_shown(inbox, line.given):
+                if cell_at(look, column) != record_id and pure.must_be_shown(inbox, line.given):
                     return None
-                return Given(given, {field: _at(look, at) for field, at in sheet.inputs.items()} if look else {})
+                return Given(given, {field: cell_at(look, at) for field, at in sheet.inputs.items()} if look else {})
     return None
-
-
-def _at(cells: Sequence[Any], column: int) -> Any:
-    return cells[column] if column < len(cells) else ""
 
 
 def _formula(value: Any) -> bool:
@@ -326,21 +311,9 @@ def _columns(sheet: Sheet, wide: int, *, blanks: bool) -> list[Request]:
     first = len(sheet.header)
     requests: list[Request] = []
     if first + len(sheet.missing) > wide:
-        requests.append(wider(sheet.sheet_id, first + len(sheet.missing) - wide))
+        requests.append(wider(sheet.bound.sheet_id, first + len(sheet.missing) - wide))
     for number, name in enumerate(sheet.missing):
-        requests += fill(At(sheet.sheet_id, 0, first + number), name, blanks=blanks)
-    return requests
-
-
-def _hidden(before: Mapping[int, Hidden], after: Mapping[int, Hidden], size: int) -> list[Request]:
-    """The requests that bring the hidden rows from one to the other."""
-    requests: list[Request] = []
-    top = max([size - 1, *after])
-    if top >= size:
-        requests.append(insert_rows(INBOX_ID, size, top - size + 1))
-    for place, row in after.items():
-        if before.get(place) != row:
-            requests.append(write(INBOX_ID, place, 0, [_cells(row)]))
+        requests += fill(At(sheet.bound.sheet_id, 0, first + number), name, blanks=blanks)
     return requests
 
 

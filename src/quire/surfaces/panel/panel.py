@@ -28,6 +28,7 @@ from quire.model.change import Standing
 from quire.model.record import Record
 from quire.surfaces import waking
 from quire.surfaces.panel import control, drawing, heal, inbox, reading, result
+from quire.surfaces.panel.binding import Written
 from quire.surfaces.panel.book import Book, Tab
 from quire.surfaces.panel.cells import At, Request, refers, replace
 from quire.surfaces.panel.changes import Changes, Watcher, rows_of
@@ -64,9 +65,7 @@ class Panel:
         self._inboxes = Inboxes(client, self.book)
         #: What each hidden row holds, by our last write; None: not known.
         self._places: dict[int, str] | None = None
-        self._drawn: dict[int, Row] = {}
-        #: Hidden rows that were put back, as they were found.
-        self._odd: dict[int, Row] = {}
+        self._drawn: Written[Row] = Written()
         #: Rows that are still to be drawn.
         self._left: dict[str, Row] = {}
         #: Records beside which a word stood already when their row first showed what they ask now.
@@ -169,7 +168,7 @@ class Panel:
         """What the book and this process know of each other is not sure any more: begin with a fresh look."""
         self._places = self._offered = None
         self._left.clear()
-        self._drawn.clear()
+        self._drawn.forget()
         self._inboxes.forget()
         self.tabs.forget()
         self._watcher.begin_anew()
@@ -205,7 +204,7 @@ class Panel:
         title = self.tabs.title(STATE_ID)
         restored = self._restored(state, grids[TABLE_ID], title)
         panel = state.pop(PANEL_ROW, None)
-        edited = heal.hidden(state, self._drawn, self._odd)
+        edited = heal.hidden(state, self._drawn)
         restored += [drawing.hidden_row(place, state[place]) for place in edited]
         table = reading.read(grids[TABLE_ID], state, title)
         if table.renamed and await self.tabs.renamed():
@@ -226,7 +225,7 @@ class Panel:
             at_once=at_once,
         )
         shown = await self.book.shown(heal.unreadable(table))
-        healed = heal.heal(table, title, shown, blanks=self.tabs.blanks)
+        healed = heal.heal(table, shown, blanks=self.tabs.blanks)
         notes = {state[place].record_id: note for place, note in edited.items()}
         rows = self._left | rows_of(changes, state, {**notes, **healed.notes, **replies})
         bare = self.tabs.found[TABLE_ID].rows <= table.header + 1
@@ -246,7 +245,7 @@ class Panel:
         if wrote is not None:
             self._left = drawn.left
             self._places = {PANEL_ROW: "@panel", **{place: row.record_id for place, row in drawn.after.items()}}
-            self._drawn = drawn.after
+            self._drawn.know(drawn.after)
             self._torn = await self._typed_before(state, drawn.after, title)
         return bool(wrote) or bool(changes.records) or passed.soon, passed.again or drawn.more
 
@@ -351,7 +350,7 @@ class Panel:
         self._places = None
         lines = reading.read(grid, state, title).lines
         ids = {row.record_id for row in state.values()}
-        torn = [line for line in lines if any(d.column == "record_id" and d.found in ids for d in line.damages)]
+        torn = [line for line in lines if any(d.name == "record_id" and d.found in ids for d in line.damages)]
         if 2 * len(torn) <= len(lines):
             return []
         log.warning("the panel %s: the hidden tab was changed and is put back", self.book.url)

@@ -56,6 +56,11 @@ def command(verb: str, *words: str, options: str = "") -> str:
     return " ".join(part for part in ("quire", verb, quoted, options) if part)
 
 
+def counted(count: int, word: str) -> str:
+    """A number with its word: 1 record, 3 records."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
 def short(text: object, most: int = 160) -> str:
     """The text on one line, cut where it is long."""
     flat = " ".join(str(text).split())

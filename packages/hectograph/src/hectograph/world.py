@@ -19,7 +19,8 @@ from hectograph.drive.file import SPREADSHEET
 from hectograph.sheets.library import Library
 
 #: Who the caller is, unless told: the account of the public recordings, so that they replay unchanged.
-ACCOUNT = "robot@emulator.iam.gserviceaccount.com"
+#: A service account of a project below example.com, which nobody can own: an account of this name is nobody's.
+ACCOUNT = "robot@emulator.example.com.iam.gserviceaccount.com"
 
 
 class World:

@@ -27,6 +27,7 @@ from quire.errors import LedgerError, LedgerUnavailable, WorkerClosed
 from quire.ledger import columns as rows
 from quire.ledger.base import Ledger, Recovered, Row, Tidied, Traits
 from quire.ledger.queries import migrations, query_sql, seen_status
+from quire.ledger.sqlite.checkpoints import OLDEST, Checkpoints, about_library
 from quire.ledger.sqlite.reads import Looks
 from quire.ledger.sqlite.view import RECEIPT, RECORD, View, snapshot
 from quire.ledger.sqlite.writer import write
@@ -121,6 +122,7 @@ class SqliteLedger(Ledger):
         self._threads = {name: ThreadPoolExecutor(1, f"quire-{name}") for name in ("write", "beat", "read")}
         self._connections: dict[str, sqlite3.Connection] = {}
         self._gate = Gate(self.path.parent)
+        self._checkpoints = Checkpoints(self.path, self._connected)
         self._looks: Looks[View] = Looks(self._connected, View, partial(self._in, "read"))
         self._images = {name: _Images() for name in self._threads}
         self._work = asyncio.Event()
@@ -131,7 +133,12 @@ class SqliteLedger(Ledger):
     async def _in(self, thread: str, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
             with _told(self.path):
-                return work(self._connection(thread))
+                db = self._connection(thread)
+                written = db.total_changes
+                answer = work(db)
+                if db.total_changes != written:
+                    self._checkpoints.committed(db, self._gate, in_line=thread == "write")
+                return answer
 
         return await asyncio.get_running_loop().run_in_executor(self._threads[thread], run)
 
@@ -149,6 +156,7 @@ class SqliteLedger(Ledger):
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
             db.execute(f"PRAGMA busy_timeout = {int(PATIENCE_SECONDS * 1000)}")
             db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
             db.execute("PRAGMA cache_size = -32768")
             return db
 
@@ -168,10 +176,8 @@ class SqliteLedger(Ledger):
 
     def _migrate(self, db: sqlite3.Connection) -> None:
         """Bring the file up to date, one numbered script at a time, under the write lock."""
-        if sqlite3.sqlite_version_info < (3, 37):
-            raise LedgerError(
-                f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed; use a newer Python, or PostgreSQL"
-            )
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise LedgerError(about_library())
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -214,6 +220,7 @@ class SqliteLedger(Ledger):
             if connection is not None:
                 await asyncio.get_running_loop().run_in_executor(thread, connection.close)
             thread.shutdown(wait=True)
+        self._checkpoints.close()
         self._gate.close()
 
     async def now(self) -> float:

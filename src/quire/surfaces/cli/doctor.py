@@ -37,8 +37,6 @@ from quire.worker.last_tick import comes, last_tick
 from quire.worker.slices import step_times, too_long
 from quire.workflows.approval import unanswerable
 
-#: SQLite versions in which two connections that write and checkpoint at one instant may, very rarely, corrupt a file.
-_WAL_RESET = ((3, 7, 0), (3, 51, 2))
 _ROOM = 100 * 1024 * 1024
 
 
@@ -63,11 +61,11 @@ def ill(what: str) -> Finding:
 
 
 @verb("doctor", example="quire doctor")
-@click.option("--repair", is_flag=True, help="First mend what can be mended for sure (Sheets ledgers).")
+@click.option("--repair", is_flag=True, help="First repair what can be repaired for sure (Sheets ledgers).")
 def doctor(session: Session, repair: bool) -> int:
     """Examine this machine, the configuration and the ledger.
 
-    Exit code 0 if nothing is ill (warnings are not), 3 otherwise.
+    Exit code 0 if no problem is found (warnings are none), 3 otherwise.
     """
     return examined(session, repair=repair)
 
@@ -152,8 +150,13 @@ def examined(session: Session, *, quiet: bool = False, repair: bool = False) -> 
     bad = sum(finding.state == "ill" for finding in found)
     if not session.json:
         warnings = sum(finding.state == "warning" for finding in found)
-        session.out.say(f"{len(found)} looked at, {warnings} warnings, {bad} ill")
+        session.out.say(_summary(len(found), bad, warnings))
     return Exit.REFUSED if bad else Exit.OK
+
+
+def _summary(checks: int, problems: int, warnings: int) -> str:
+    found = [telling.counted(count, word) for count, word in ((problems, "problem"), (warnings, "warning")) if count]
+    return f"{telling.counted(checks, 'check')}: {' and '.join(found) or 'no problems'} found"
 
 
 def _repaired(session: Session) -> Iterator[Finding]:
@@ -174,18 +177,10 @@ def _machine(*, sqlite: bool = True) -> Iterator[Finding]:
     """``sqlite``: the ledger is a file, so its library matters."""
     version = platform.python_version()
     yield well(f"Python {version}") if sys.version_info >= (3, 11) else ill(f"Python {version}: 3.11 is needed")
-    library = sqlite3.sqlite_version_info
-    if not sqlite:
-        return
-    if library < (3, 37):
-        yield ill(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 is needed; use a newer Python, or PostgreSQL")
-    elif _WAL_RESET[0] <= library <= _WAL_RESET[1]:
-        yield warning(
-            f"SQLite {sqlite3.sqlite_version} may, very rarely, damage a ledger that several processes share (mended "
-            "in 3.51.3): one process at a time is safe; for several take a Python with a newer SQLite, or PostgreSQL"
-        )
-    else:
-        yield well(f"SQLite {sqlite3.sqlite_version}")
+    if sqlite:
+        from quire.ledger.sqlite.checkpoints import OLDEST, about_library
+
+        yield (ill if sqlite3.sqlite_version_info < OLDEST else well)(about_library())
 
 
 def _ledger_file(session: Session) -> Iterator[Finding]:
@@ -234,7 +229,7 @@ def _opened(session: Session) -> list[Finding]:
             await _keys(client, found)
         await _folder(session, client, found)
         await _panel(session, client, found)
-        await _work(client, found, shared=path is not None)
+        await _work(client, found)
         await _people(session, client, found)
 
     try:
@@ -373,15 +368,9 @@ async def _read_through(client: Client, found: list[Finding]) -> None:
         )
 
 
-async def _work(client: Client, found: list[Finding], *, shared: bool) -> None:
+async def _work(client: Client, found: list[Finding]) -> None:
     standing, workers, counts = await client.standing(), await client.workers(), await client.counts()
     live = [worker for worker in workers if alive(worker, standing.now)]
-    processes = {worker.pid for worker in live}
-    old = _WAL_RESET[0] <= sqlite3.sqlite_version_info <= _WAL_RESET[1]
-    if shared and len(processes) > 1 and old:
-        found.append(
-            warning(f"{len(processes)} worker processes share this file on SQLite {sqlite3.sqlite_version}; see above")
-        )
     waiting = sum(count.count for count in counts if count.status in (Status.PENDING, Status.RUNNING, Status.WAITING))
     tick = await last_tick(client.ledger)
     if not live and tick is not None and comes(tick, standing.now):

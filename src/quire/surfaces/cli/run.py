@@ -25,6 +25,7 @@ from quire.client import spawning
 from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, QuireError
+from quire.explain import words as telling
 from quire.installing import install
 from quire.ledger import process
 from quire.ledger.finding import concealed
@@ -134,18 +135,20 @@ class Stopping:
             os._exit(Exit.INTERRUPTED)  # a step that swallows its cancellation holds the process
 
 
-class _Telling:
+class Watched:
     """Tells of records as they are settled, so many a second at the most."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.settled = 0
+        self.finished = 0
         self._window = 0
         self._told = 0
         self._left = 0
 
     def __call__(self, record: Record) -> None:
         self.settled += 1
+        self.finished += record.ended
         if record.status in (Status.RUNNING, Status.PENDING):
             return
         window = int(time.monotonic())
@@ -198,19 +201,19 @@ async def projecting(session: Session, client: Client) -> AsyncIterator[None]:
 
 async def run_worker(
     session: Session, worker: Worker, budget: str | None, *, idle: bool, hello: Sequence[str] = ()
-) -> int:
-    """Run a worker until its end, whatever ends it. Answers how many times it settled a record.
+) -> Watched:
+    """Run a worker until its end, whatever ends it. Return the watcher, which has counted.
 
     What it says first (``hello``) it says when signals are heeded already: who reads it may send one.
     """
-    telling = _Telling(session)
-    worker.watchers.append(telling)
+    watcher = Watched(session)
+    worker.watchers.append(watcher)
     with Stopping(session, worker) as stopping:
         for place, text in enumerate(hello):
             session.out.say(text, bold=place == 0 and len(hello) > 1)
         if not stopping.presses:
             await worker.run(budget=budget, until_idle=idle)
-    return telling.settled
+    return watcher
 
 
 def check_spans(**spans: str | None) -> None:
@@ -267,8 +270,8 @@ def worker(
             made.grace = seconds(grace)
             hello = f"worker for {_what(client)} on {concealed(session.config.ledger)}; Ctrl-C ends it"
             async with projecting(session, client):
-                settled = await run_worker(session, made, budget, idle=until_idle, hello=[hello])
-            session.out.say(f"worker ended; it settled {settled} times")
+                worked = await run_worker(session, made, budget, idle=until_idle, hello=[hello])
+            session.out.say(f"worker ended; {telling.counted(worked.finished, 'record')} finished")
 
     with process.giving_way():
         process.run(work())

@@ -9,6 +9,7 @@ import click
 
 from quire.clock import seconds
 from quire.errors import InputError
+from quire.explain import words as telling
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.run import check_spans, projecting, run_worker, start_logging, working_client
 from quire.upkeep import ticks as relay
@@ -58,14 +59,19 @@ def tick(
 
     async def work() -> dict[str, Any]:
         async with working_client(session, files) as client:
+            finished = 0
 
             async def worked(slot: relay.Slot) -> int:
+                nonlocal finished
                 worker = client.worker(concurrency=concurrency, label=f"tick {slot.number}")
                 async with projecting(session, client):
-                    return await run_worker(session, worker, budget, idle=True)
+                    watched = await run_worker(session, worker, budget, idle=True)
+                finished = watched.finished
+                return watched.settled
 
             length = seconds(budget)
-            return await relay.slice_of(client, worked, length, chains, url, given, seconds(period))
+            told = await relay.slice_of(client, worked, length, chains, url, given, seconds(period))
+            return told | {"finished": finished} if told["ran"] else told
 
     told = session.run(work())
     if session.json:
@@ -78,7 +84,7 @@ def tick(
 def _sentence(told: dict[str, Any]) -> str:
     if not told["ran"]:
         return f"nothing to do: {told['reason']}"
-    text = f"slice ended; it settled {told['settled']} times"
+    text = f"slice ended; {telling.counted(told['finished'], 'record')} finished"
     if told["left"]:
         called = told.get("called")
         text += "; work is left" + (

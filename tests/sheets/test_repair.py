@@ -20,7 +20,7 @@ from quire.model.change import Query
 from quire.model.codec import dump
 from quire.model.receipt import Stage
 from quire.model.record import Status
-from quire.model.row import replace
+from quire.model.row import field_values, replace
 from quire.rules.outcome import Done
 from quire.surfaces.cli import cli
 from quire.testing import ToldClock
@@ -225,7 +225,8 @@ async def test_a_row_that_somebody_wrote_into_the_journal_is_named_and_taken_awa
     async with opened(ledger):
         row = await run(ledger)
         intent = await intend(ledger, row)
-        await forge(google, ledger, json.dumps({"receipts": [replace(intent, stage=Stage.DONE, value='"as if"')]}))
+        done = replace(intent, stage=Stage.DONE, value='"as if"')
+        await forge(google, ledger, json.dumps({"receipts": [field_values(done)]}))
         await ledger.receipts(keys=[intent.key])
         seq = ledger.replica.seq
 
@@ -252,7 +253,7 @@ async def test_a_forged_receipt_is_named_in_the_record_and_nothing_is_done(
     ledger = SheetsLedger(f"sheets://{book}?endpoint={google.url}", clock)
     async with Client(ledger, workflows=[told], clock=clock, who="ann") as client:
         await client.start(told, {}, id="r")
-        await forge(google, ledger, json.dumps({"receipts": [receipt]}))
+        await forge(google, ledger, json.dumps({"receipts": [field_values(receipt)]}))
         await client.work()
         record = await client.get("r")
     assert acts == {}

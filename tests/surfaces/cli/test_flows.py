@@ -113,7 +113,7 @@ def test_wrong_dependencies_are_told(project: Project, deps: str, told: str) -> 
 
     assert told in project.error("worker", "--until-idle", code=2)
     # Whether it works is seen when it is called, and a check calls nothing.
-    assert deps == "flows:bad" or told in project.quire("check", code=2).stderr
+    assert deps == "flows:bad" or told in project.quire("check", code=2).stdout
 
 
 def test_dependencies_reach_the_steps(empty: Project) -> None:

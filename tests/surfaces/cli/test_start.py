@@ -17,7 +17,7 @@ from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.record import Record, Status
 from quire.surfaces.cli import start
 from quire.surfaces.cli.values import fitted, given, pairs
-from tests.surfaces.cli.conftest import Project
+from tests.surfaces.cli.conftest import FLOWS, Project
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -98,6 +98,8 @@ def test_start_checks_data_by_the_registered_definition_without_the_users_code(p
     assert "words: Input should be a valid integer" in project.error(
         "start", "publish", "keyword=x", "words=many", code=2
     )
+    # A workflow that the ledger does not know may stand in a flow file that no worker has read yet.
+    project.write("flows.py", FLOWS)
     assert "there is no workflow 'publsh' in this ledger; did you mean 'publish'?" in project.error(
         "start", "publsh", code=4
     )

@@ -248,8 +248,11 @@ def check(session: Session, files: Sequence[str]) -> int:
                     session.out.emit({"file": file, "workflow": workflow.name, "steps": list(workflow.steps)})
                 else:
                     session.out.say(f"{file}: {workflow.name} is well: {steps}", colour="green")
-    if not problems:
+    try:
         deps_factory(session.config.deps)
+    except QuireError as error:
+        problems += 1
+        _told(session, "quire.toml", "", str(error))
     return Exit.BAD_INPUT if problems else Exit.OK
 
 

@@ -205,7 +205,7 @@ async def test_all_go_on_at_once_in_a_few_writes_and_not_before(
     assert acts == dict.fromkeys(ids, 1)
 
 
-@pytest.mark.parametrize("held", ["sheets.spreadsheets.values.batchGet", BATCH], ids=["reading", "writing"])
+@pytest.mark.parametrize("held", ["sheets.spreadsheets.values.batchGetByDataFilter", BATCH], ids=["reading", "writing"])
 async def test_whoever_is_killed_while_adopting_has_adopted_it_or_not_and_it_is_done_again(
     make_ledger: MakeLedger, google: Google, book: str, clock: ToldClock, quire: Quire, held: str
 ) -> None:

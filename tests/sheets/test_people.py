@@ -175,6 +175,36 @@ async def test_rows_inserted_pasted_and_sorted_in_the_journal_do_no_harm(
             assert [row.record_id for row in await late.find(Query())] == list("abcdefg")
 
 
+@pytest.mark.parametrize("written", [True, False], ids=["writing", "reading"])
+async def test_another_tab_that_is_called_journal_is_not_taken_for_it(
+    make_ledger: MakeLedger, google: Google, book: str, clock: ToldClock, written: bool
+) -> None:
+    """People rename the tab, and give its name to one of their own: neither stops anybody."""
+    ledger, late = make_ledger(), make_ledger()
+    async with opened(ledger):
+        await start_all(ledger, ["a", "b"])
+        google.person(book, "rename_sheet", sheet="journal", title="my journal")
+        google.person(book, "rename_sheet", sheet="state", title="my state")
+        for title in ("journal", "state"):
+            google.person(book, "add_sheet", title=title)
+            google.person(book, "edit", sheet=title, range="A1:B2", values=[["Monday", 1], ["Tuesday", 2]])
+        clock.advance(601)
+        if written:
+            await start(ledger, "c")
+            await start(ledger, "d")
+        else:
+            assert [row.record_id for row in await ledger.find(Query())] == ["a", "b"]
+        async with opened(late):
+            assert await late.find(Query()) == await ledger.find(Query())
+            await start(late, "e")
+        assert await ledger.settings_warnings() == [
+            "the tab journal is called 'my journal' now; that does no harm",
+            "the tab state is called 'my state' now; that does no harm",
+        ]
+    own = google("GET", f"/v4/spreadsheets/{book}/values/journal!A1:B")["values"]
+    assert own == [["Monday", "1"], ["Tuesday", "2"]]
+
+
 async def test_a_deleted_journal_is_named(make_ledger: MakeLedger, google: Google, book: str) -> None:
     ledger, late = make_ledger(), make_ledger()
     async with opened(ledger):
@@ -495,7 +525,7 @@ async def test_a_row_of_the_tab_state_that_somebody_edited_is_noticed_and_writte
         for _ in range(3):
             clock.advance(10)
             await ledger.standing()
-        assert google.counters()["kind sheets.spreadsheets.values.batchGet"] == 3
+        assert google.counters()["kind sheets.spreadsheets.values.batchGetByDataFilter"] == 3
         assert "somebody changed the tab state" in caplog.text
         assert await changed_state(ledger) == ["1 rows of the tab state were changed; the next worker writes it anew"]
 

@@ -19,7 +19,7 @@ from quire.testing.conformance import beat, start
 from tests.sheets.conftest import Google, MakeLedger
 from tests.sheets.test_faults import BATCH, opened
 
-READ = "kind sheets.spreadsheets.values.batchGet"
+READ = "kind sheets.spreadsheets.values.batchGetByDataFilter"
 
 DAMAGES: dict[str, dict[str, Any]] = {
     "a cell typed over": {"do": "edit", "cell": "C3", "text": "oops"},

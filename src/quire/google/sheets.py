@@ -63,25 +63,6 @@ class Sheets:
         )
         return answer.json
 
-    async def values_batch_get(
-        self,
-        spreadsheet_id: str,
-        ranges: Sequence[str],
-        *,
-        lane: Lane = Lane.CLAIM,
-    ) -> list[list[list[Any]]]:
-        """The rows of each range, in the order asked for."""
-        answer = await self.transport.call(
-            "GET",
-            self._url(spreadsheet_id, "/values:batchGet"),
-            what=f"reading the spreadsheet {spreadsheet_id}",
-            lane=lane,
-            write=False,
-            repeatable=True,
-            params={"ranges": list(ranges), "valueRenderOption": "UNFORMATTED_VALUE", "majorDimension": "ROWS"},
-        )
-        return [found.get("values", []) for found in answer.json.get("valueRanges", [])]
-
     async def values_batch_get_by_data_filter(
         self,
         spreadsheet_id: str,

@@ -40,8 +40,6 @@ STATE_COLUMNS = (
 STATE_CHARACTERS = 2000
 
 _LAST_COLUMN = chr(ord("A") + ACCEPTED_AT)
-_LAST_HASHED = chr(ord("A") + WIDTH - 1)
-_LAST_STATE_COLUMN = chr(ord("A") + len(STATE_COLUMNS) - 1)
 
 
 class Run(NamedTuple):
@@ -102,6 +100,12 @@ class Book:
         head = any(named.get("name", "").startswith(HEAD) for named in found.get("namedRanges", []))
         return set(tabs), set(tabs.values()), head
 
+    async def renamed(self) -> bool:
+        """Learn the titles of the tabs again. Say whether people have changed one since the last time."""
+        before = self._journal, self._state
+        await self.look()
+        return before != (self._journal, self._state)
+
     async def create(self, first: Entry, titles: set[str]) -> None:
         """Make the tabs, the first entry and the head: all or nothing. Whoever comes second is refused."""
         journal = next(title for title in ("journal", "quire_journal", new_id("journal_")) if title not in titles)
@@ -136,20 +140,20 @@ class Book:
         ``state``.
         """
         for again in (False, True):
-            journal = _quoted(self._journal)
-            ranges = [f"{journal}!A{first}:{_LAST_COLUMN}"]
+            wanted = [_part(JOURNAL_ID, first, None, ACCEPTED_AT + 1)]
             if seen is not None:
-                ranges += [f"{journal}!A1:{_LAST_HASHED}1", f"{journal}!A{seen[0]}:{_LAST_HASHED}{seen[1]}"]
+                wanted += [_part(JOURNAL_ID, 1, 1, WIDTH), _part(JOURNAL_ID, *seen, WIDTH)]
             if state is not None:
-                ranges.append(f"{_quoted(self._state)}!A{state[0]}:{_LAST_STATE_COLUMN}{state[1]}")
+                wanted.append(_part(STATE_ID, *state, len(STATE_COLUMNS)))
             try:
-                rows, *rest = await self.sheets.values_batch_get(self.spreadsheet_id, ranges, lane=lane)
+                found = await self.sheets.values_batch_get_by_data_filter(self.spreadsheet_id, wanted, lane=lane)
+                rows, *rest = found
                 header, some = (rest[0], rest[1]) if seen is not None else (None, None)
                 return Shown(rows, header, some, rest[-1] if state is not None else None)
             except Invalid:
                 if again and seen is None and state is None:
                     return Shown([])
-                tabs, _, _ = await self.look()  # renamed, or shorter than that
+                tabs, _, _ = await self.look()  # a tab is gone, or shorter than that
                 if JOURNAL_ID not in tabs:
                     raise LedgerError(
                         f"the tab of the journal was deleted from the book {self.spreadsheet_id}; restore the book "
@@ -203,6 +207,8 @@ class Book:
             tab.get("properties", {}).get("sheetId", 0): [_texts(part) for part in tab.get("data", [])]
             for tab in answer.get("updatedSpreadsheet", {}).get("sheets", [])
         }
+        if JOURNAL_ID not in tabs:
+            await self.look()  # people gave its title to another tab: the answer of the next batch shows the right one
         tokens, *rest = tabs.get(JOURNAL_ID) or [[]]
         accepted = next((text for part in rest for row in part for text in row), "")
         shown = [tuple(row[0] if row else "" for row in part) for part in tabs.get(STATE_ID, [])]
@@ -235,6 +241,16 @@ def is_fence(refusal: Invalid) -> bool:
 def is_ghost(refusal: Invalid) -> bool:
     """The head's name is taken by a range that nobody can see or delete (google-facts 2)."""
     return refusal.index == 2 and refusal.request == "addNamedRange"
+
+
+def _part(sheet_id: int, first: int, last: int | None, columns: int) -> dict[str, Any]:
+    """A filter for rows of a tab, counted from 1. A tab is named by its id, since people may rename it."""
+    area: dict[str, Any] = {"sheetId": sheet_id, "endColumnIndex": columns}
+    if first > 1:
+        area["startRowIndex"] = first - 1
+    if last is not None:
+        area["endRowIndex"] = last
+    return {"gridRange": area}
 
 
 def _quoted(title: str) -> str:

@@ -284,6 +284,8 @@ class Log:
                     await self._read_after(sent, unanswered)
                     if replica.seq < entry.seq:  # people may have moved the new rows above the place where we look
                         await self._read_after(sent, unanswered, whole=True)
+                elif refusal.index is None and await self.book.renamed():
+                    pass  # the batch asks for cells in the answer, and can name their tab by its title only
                 elif is_order(refusal) and not self.book.narrow:
                     self.book.narrow = True
                 elif is_ghost(refusal):

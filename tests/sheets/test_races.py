@@ -8,11 +8,14 @@ import random
 import pytest
 
 from quire.clock import SYSTEM
+from quire.errors import LedgerError
 from quire.google.budget import Lane
 from quire.ledger.sheets.journal import Log
 from quire.ledger.sheets.journal_rows import Entry, accepted_in_order, entries
 from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Query
+from quire.model.side import Setting
+from quire.testing import ToldClock
 from quire.testing.conformance import beat, intend, log, slot, start, start_all
 from tests.sheets.asking import take
 from tests.sheets.conftest import Google, MakeLedger
@@ -163,3 +166,108 @@ async def test_a_book_of_an_earlier_version_gets_the_column_that_it_lacks(
         rows = entries(await later.book.rows(1, Lane.VIEW), 1)
         assert [bool(entry.accepted) for entry in rows] == [False, False, False, False, True]
         assert len(await later.find(Query())) == 4
+
+
+@pytest.mark.parametrize("behind", [2, 3, 6])
+@pytest.mark.parametrize("compacted", [False, True], ids=["same-generation", "compacted-since"])
+async def test_a_commit_that_was_accepted_on_a_head_several_entries_old_does_no_harm(
+    make_ledger: MakeLedger, google: Google, behind: int, compacted: bool
+) -> None:
+    """It does not count. The head stands on it all the same, and others go on from there."""
+    one, two, late = make_ledger(), make_ledger(), make_ledger()
+    async with opened(one, two):
+        await start_all(one, [f"long{n}" for n in range(20)])
+        await agree(one, two)
+        for n in range(behind):
+            await start(one, f"a{n}")
+            if compacted and not n:
+                assert await one.compact()
+        google.fault("race", kind=BATCH, contains="insertDimension", count=1)
+        await start(two, "stale")
+        assert google("GET", "/emulator/faults")["faults"][0]["left"] == 0  # it was accepted
+        google.calm()
+        assert await make_ledger().repair() == []
+        for ledger in (one, two):
+            warnings = await ledger.settings_warnings()
+            assert all("rows of the tab state" in line or "they are void" in line for line in warnings), warnings
+        await start(one, "b")
+        await start(two, "c")
+        async with opened(late):
+            await agree(one, two, late)
+            found = {row.record_id for row in await late.find(Query())}
+            assert found >= {*(f"a{n}" for n in range(behind)), "stale", "b", "c"} and len(found) == behind + 23
+            await late.recover()  # the journal begins anew without what does not count
+            assert not late.replica.void
+        await start(one, "d")
+        await agree(one, two)
+
+
+async def test_a_compaction_that_was_accepted_on_a_head_several_entries_old_loses_nothing(
+    make_ledger: MakeLedger, google: Google
+) -> None:
+    one, two, late = make_ledger(), make_ledger(), make_ledger()
+    async with opened(one, two):
+        await stale_compaction(google, one, two, compacted=False)
+        await start(one, "c")
+        async with opened(late):
+            await agree(one, two, late)
+            assert len(await late.find(Query())) == 14
+            await late.recover()
+            assert not late.replica.void
+        await start(two, "d")
+        await agree(one, two)
+
+
+async def test_a_compaction_that_does_not_know_of_a_later_one_is_mended_from_what_a_process_knew(
+    make_ledger: MakeLedger, google: Google
+) -> None:
+    """It removes rows that it does not know. Whoever has read them stops, and the doctor begins anew with them."""
+    one, two, late = make_ledger(), make_ledger(), make_ledger()
+    async with opened(one, two):
+        with pytest.raises(LedgerError, match="there is a gap"):
+            await stale_compaction(google, one, two, compacted=True)
+        before = list(one.replica.tables.all_records.values())
+        with pytest.raises(LedgerError, match="there is a gap"):
+            await one.find(Query())
+    assert any("nothing is lost" in line for line in await make_ledger().repair())
+    async with opened(late):
+        assert len(before) == 13 and list(late.replica.tables.all_records.values()) == before
+        await start(late, "more")
+
+
+async def stale_compaction(google: Google, one: SheetsLedger, two: SheetsLedger, *, compacted: bool) -> None:
+    for n in range(5):
+        await start(one, f"a{n}")
+    await agree(one, two)
+    if compacted:
+        assert await one.compact()
+    for n in range(8):
+        await start(one, f"b{n}")
+    google.fault("race", kind=BATCH, contains="insertDimension", count=1)
+    try:
+        await two.compact()
+    finally:
+        assert google("GET", "/emulator/faults")["faults"][0]["left"] == 0  # it was accepted
+        google.calm()
+
+
+async def test_a_rescue_is_used_where_the_head_stands_on_an_entry_that_does_not_count(
+    make_ledger: MakeLedger, google: Google, book: str, clock: ToldClock
+) -> None:
+    one, two, late = make_ledger(), make_ledger(), make_ledger()
+    async with opened(one, two):
+        await agree(one, two)
+        for n in range(3):
+            await start(one, f"a{n}")
+        google.fault("race", kind=BATCH, contains="insertDimension", count=1)
+        claimed = await two.keep(Setting("note", "1", 0))
+        google.calm()
+        assert claimed
+        before = await one.find(Query())
+        google.person(book, "edit", sheet="journal", cell="I3", text="{}")
+        clock.advance(601)
+        with pytest.raises(LedgerError, match="somebody edited it"):
+            await one.find(Query())
+    assert any("nothing is lost" in line for line in await make_ledger().repair())
+    async with opened(late):
+        assert await late.find(Query()) == before

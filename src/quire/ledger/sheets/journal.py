@@ -259,8 +259,9 @@ class Log:
             if replica.seq >= entry.seq:
                 return replica.commits.get(entry.seq) == entry.commit_id
             assert replica.last is not None
-            # The head stands on the last entry, or on one that did not come first and does not count.
-            fence = next((token for token in (entry.prev_token, *self._void_heads(entry)) if token not in tried), None)
+            # The head stands on the last entry, or on one that does not count. The newest of these is tried first.
+            heads = (entry.prev_token, *reversed(replica.void))
+            fence = next((token for token in heads if token not in tried), None)
             if fence is None:
                 tried.clear()
                 silent += 1
@@ -340,10 +341,6 @@ class Log:
         )
         return self.broken
 
-    def _void_heads(self, entry: Entry) -> list[str]:
-        """Entries that do not count and on which the head may stand when this one comes: newest first."""
-        return [token for token in reversed(self.replica.void) if _seq_of(token) >= entry.seq - 1]
-
     async def _landed(self, sent: Sent, after: int, echo: Echo) -> bool:
         """It was accepted. If it was not the first all the same, it does not count (protocol 12)."""
         entry, replica = sent.entry, self.replica
@@ -369,10 +366,6 @@ class Log:
         if self.state_dirty:
             return [], ()
         return state_requests(sent.records, self.replica.places)
-
-
-def _seq_of(token: str) -> int:
-    return int(token[1:].partition("_")[0])
 
 
 def ledger_error(error: GoogleError) -> LedgerError:

@@ -163,8 +163,10 @@ def _edited(position: int, seq: str) -> str:
 def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
     """The entries after ``last`` in their order, and those that do not count since another came first.
 
-    These are in the order in which they were accepted, as far as it is known.
+    These are in the order in which they were accepted, as far as it is known. An entry whose place lies before ``last``
+    does not count either, if the book accepted it later: its writer knew an older journal.
     """
+    begins = last
     after: dict[str, list[Entry]] = {}
     known: dict[str, Entry] = {}
     for entry in found:
@@ -186,6 +188,12 @@ def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[En
             f"the journal has entry {lost.seq} but not the one that it follows (after {last.seq} there is a gap); "
             f"{_REMEDY}"
         )
+    ours = {entry.token for entry in (begins, *counted, *void)}
+    older = [entry for entry in known.values() if entry.seq <= begins.seq and entry.token not in ours]
+    while late := [entry for entry in older if entry.accepted in ours]:
+        void += late
+        ours |= {entry.token for entry in late}
+        older = [entry for entry in older if entry not in late]
     return counted, void
 
 

@@ -25,7 +25,7 @@ from quire.ledger.sheets.journal_rows import (
     new_entry,
 )
 from quire.ledger.sheets.mark import Mark, read_mark, write_mark
-from quire.ledger.sheets.rescue import read_rescues
+from quire.ledger.sheets.rescue import Rescue, read_rescues
 
 if TYPE_CHECKING:
     from quire.ledger.sheets.ledger import SheetsLedger
@@ -41,6 +41,8 @@ class Found(NamedTuple):
     damage: str
     #: The last used row.
     height: int
+    #: Tokens of entries that Google accepted although another one came first. The head may stand on one.
+    void: frozenset[str] = frozenset()
 
 
 async def repair(ledger: SheetsLedger) -> list[str]:
@@ -54,7 +56,7 @@ async def repair(ledger: SheetsLedger) -> list[str]:
     mark = await read_mark(ledger.drive, ledger.spreadsheet_id)
     if mark is not None and mark.seq > last.seq:
         return [*told, await _from_rescue(ledger, found, heads)]
-    if any(token == last.token for token, _ in heads):
+    if any(token == last.token or token in found.void for token, _ in heads):
         return told
     at = next((n for n, entry in enumerate(found.chain) if any(token == entry.token for token, _ in heads)), None)
     if at is not None:
@@ -110,10 +112,10 @@ async def journal(ledger: SheetsLedger) -> Found:
     try:
         found = entries(rows, 1)
         first = beginning(found)
-        counted, _ = following(first, found)
+        counted, void = following(first, found)
     except JournalDamaged as error:
         return Found([], str(error), len(rows))
-    return Found([first, *counted], "", len(rows))
+    return Found([first, *counted], "", len(rows), frozenset(entry.token for entry in void))
 
 
 async def heads_of(ledger: SheetsLedger) -> list[tuple[str, str]]:
@@ -157,17 +159,30 @@ async def _from_rescue(ledger: SheetsLedger, found: Found, heads: list[tuple[str
     why = found.damage or "the journal ends before what was seen in it"
     if not left:
         raise LedgerError(f"{why}. No process that had read it all has left a rescue; {_RESTORE}.")
-    tokens = {token for token, _ in heads}
-    last, body = max(left, key=lambda rescue: (rescue.last["token"] in tokens, int(rescue.last["seq"])))
-    if last["token"] not in tokens:
+    fences = {known: token for token, _ in heads for known in (token, *await _before(ledger, token))}
+    last, body = max(left, key=lambda rescue: (not fences.keys().isdisjoint(rescue.heads), int(rescue.last["seq"])))
+    fence = next((fences[token] for token in Rescue(last, body).heads if token in fences), "")
+    if not fence:
         raise LedgerError(
             f"{why}. A process has left a rescue that ends at entry {last['seq']}, but the head of the book stands "
             f"elsewhere: something else was committed, or the book was restored; {_RESTORE}."
         )
     before = Entry(int(last["generation"]), int(last["seq"]), last["token"], "", "", last["at"], "", False, "")
     entry = new_entry(before, commit_id=new_id("c_"), at=ledger.clock.now(), worker="", body=body, snapshot=True)
-    await begin(ledger, entry, before.token, found.height)
+    await begin(ledger, entry, fence, found.height)
     return f"the journal was damaged and begins anew with what it said up to entry {before.seq}; nothing is lost"
+
+
+async def _before(ledger: SheetsLedger, head: str) -> list[str]:
+    """What the book had accepted before the head, as far as what came after it does not count."""
+    try:
+        found = {entry.token: entry for entry in entries(await ledger.book.rows(1, Lane.VIEW), 1)}
+    except JournalDamaged:
+        return []
+    before: list[str] = []
+    while (entry := found.pop(head, None)) is not None and entry.accepted not in ("", entry.prev_token):
+        before.append(head := entry.accepted)
+    return before
 
 
 async def begin(ledger: SheetsLedger, entry: Entry, fence: str, height: int) -> None:

@@ -36,7 +36,7 @@ class Replica:
         self.home = ""
         #: Whose commit stands where: seq to commit id.
         self.commits: dict[int, str] = {}
-        #: Tokens of entries that did not come first and do not count; the head may stand on one of the last of them.
+        #: Tokens of entries that do not count, since Google accepted another one first. The head may stand on one.
         self.void: list[str] = []
         #: The row of each record in the tab ``state``, counted from 0; the header is row 0.
         self.places: dict[str, int] = {}

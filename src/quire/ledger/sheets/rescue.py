@@ -31,7 +31,7 @@ async def leave_rescue(drive: Drive, spreadsheet_id: str, replica: Replica) -> b
     if last is None:
         return False
     short, blobs, files, others = replica.snapshot(spreadsheet_id)
-    where = {"generation": last.generation, "seq": last.seq, "token": last.token, "at": last.at}
+    where = {"generation": last.generation, "seq": last.seq, "token": last.token, "at": last.at, "void": replica.void}
     text = json.dumps({"last": where, "body": body_of(short, blobs, files, others)})
     try:
         about = await drive.files_get(spreadsheet_id, fields="id,name,parents,properties")
@@ -54,10 +54,15 @@ async def leave_rescue(drive: Drive, spreadsheet_id: str, replica: Replica) -> b
 class Rescue(NamedTuple):
     """What a process left behind."""
 
-    #: Where it ends: generation, seq, token, at.
+    #: Where it ends: generation, seq, token, at; and ``void``, the tokens of entries that do not count.
     last: dict[str, Any]
     #: Of a snapshot that says it all.
     body: str
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Where the head stands if nothing was committed since."""
+        return (self.last["token"], *reversed(self.last.get("void", ())))
 
 
 async def read_rescues(drive: Drive, spreadsheet_id: str) -> list[Rescue]:

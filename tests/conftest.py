@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import functools
 import inspect
 import os
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from quire.testing.postgres import PostgresServer, PostgresUnavailable
+from tests.wheels import ROOT, build, environment
 
 # So that a failure of the suite of all stores tells what was found.
 pytest.register_assert_rewrite("quire.testing.conformance")
@@ -136,6 +138,27 @@ def _without_the_browsers_loop(item: pytest.Item) -> Iterator[None]:
         yield
     finally:
         asyncio._set_running_loop(loop)
+
+
+# --- installed wheels ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One environment for all test processes: the built wheels of Quire, with all extras, and of the emulator."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "fresh"
+    shared.mkdir(exist_ok=True)
+    with open(shared / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the first one makes it, the others wait for it
+        made = shared / "environment"
+        if not (shared / "made").exists():
+            quire = build(ROOT, shared / "dist")
+            hectograph = build(ROOT / "packages" / "hectograph", shared / "dist")
+            # Playwright is what examples/tracker.py drives its page with.
+            environment(made, f"{quire}[all]", str(hectograph), "playwright")
+            (shared / "made").touch()
+    return made
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------

@@ -5,60 +5,55 @@ from __future__ import annotations
 import ast
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 import quire
 from quire.errors import QuireError
 from quire.surfaces.alerts import channel
-from quire.surfaces.cli import cli, error_reference
+from quire.surfaces.cli import error_reference
 from quire.surfaces.cli.beside import checked_telemetry
 from quire.surfaces.config import load
 from quire.surfaces.server.auth import oidc
-from tests.pages import NOT_HERE, Reader, blocks, commands
+from tests.pages import NO_PLACE, NOT_HERE, Block, blocks, commands, reading
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: Pages of other parts, which have tests of their own, and pages that are made.
-OTHERS = frozenset(
-    {
-        *("alerts.md", "benchmarks-sheets.md", "chat.md", "deploy.md", "missions.md", "server.md", "telemetry.md"),
-        *("panel.md", "benchmarks.md", "cli.md", "errors.md", "transitions.md", "orders.md"),
-    }
-)
-PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in OTHERS)]
+#: Pages that are made from the code or from measurements; other tests compare them with what they are made from.
+MADE = {"benchmarks.md", "benchmarks-sheets.md", "cli.md", "errors.md", "orders.md", "transitions.md"}
+PAGES = [
+    *(ROOT / "README.md", ROOT / "packages/hectograph/README.md", ROOT / "packages/quire-adk/README.md"),
+    *sorted(page for page in DOCS.glob("*.md") if page.name not in MADE and page.name not in NO_PLACE),
+]
 GUIDES = sorted((DOCS / "guides").glob("*.md"))
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def desk(tmp_path: Path) -> Path:
     """An empty directory to follow a page in."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return tmp_path
+    empty = tmp_path / "desk"
+    empty.mkdir()
+    return empty
 
 
 @pytest.mark.parametrize("path", [*PAGES, *GUIDES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_page_can_be_followed_from_top_to_bottom(
-    desk: Path, path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    fresh: Path, desk: Path, path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "DATABASE_URL" in path.read_text(encoding="utf-8"):
+    text = path.read_text(encoding="utf-8")
+    if "DATABASE_URL" in text:
         monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres_url"))
 
-    with Reader() as reader:
+    with reading(text, fresh, desk) as reader:
         reader.follow(path)
 
 
-@pytest.mark.parametrize("name", ["alerts.md", "chat.md", "missions.md", "server.md", "telemetry.md"])
-def test_what_a_page_of_another_part_shows_is_taken_by_the_code(desk: Path, name: str) -> None:
-    """These pages need a provider, a chat or a model; what they show is read as it would be there."""
-    shown = 0
-    for block in blocks(DOCS / name):
-        shown += block.kind in ("toml", "json", "yaml", "python", "console")
+@pytest.mark.parametrize("path", [*PAGES, *GUIDES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_data_that_a_page_shows_is_taken_by_the_code(desk: Path, path: Path) -> None:
+    """Also data that is not a file of the page: it is read as it would be in its place."""
+    for block in blocks(path):
         if block.kind == "toml":
             (desk / "quire.toml").write_text(block.text)
             config = load(start=desk)
@@ -69,37 +64,66 @@ def test_what_a_page_of_another_part_shows_is_taken_by_the_code(desk: Path, name
         elif block.kind == "json":
             json.loads(block.text)
         elif block.kind == "yaml":
-            assert yaml.safe_load(block.text), name
-        elif block.kind == "python":
-            tree = ast.parse(block.text)
-            imports: list[ast.stmt] = [
-                line
-                for line in tree.body
-                # The services for Google ADK have an environment of their own, and tests there.
-                if isinstance(line, ast.Import | ast.ImportFrom) and getattr(line, "module", "") != "quire_adk"
-            ]
-            exec(compile(ast.Module(imports, []), name, "exec"), {})
-        elif block.kind == "console":
-            for command in commands(block.text):
-                words = shlex.split(command.typed)
-                if words[0] == "quire":
-                    told = CliRunner().invoke(cli, [*words[1:3], "--help"])
-                    assert told.exit_code == 0, command.typed
-                    assert all(word in told.output for word in words if word.startswith("--")), command.typed
-    assert shown
+            assert yaml.safe_load(block.text), path.name
 
 
-def test_a_reader_notices_what_is_not_so(desk: Path) -> None:
+def test_every_exception_has_a_reason_and_a_use() -> None:
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md"), *ROOT.glob("packages/*/README.md")]
+    marked = {
+        page.name: reason
+        for page in pages
+        for reason in re.findall(r"^<!-- not here: (.*?) -->$", page.read_text(), re.MULTILINE)
+    }
+    assert set(marked) == {"missions.md", "README.md"}, "the fewer the better: what can run, runs"
+    typed = [
+        command.typed
+        for page in pages
+        for block in blocks(page)
+        if block.kind == "console" and block.here
+        for command in commands(block.text)
+    ]
+    unused = [beginning for beginning in NOT_HERE if not any(line.startswith(beginning) for line in typed)]
+    assert unused == []
+    kinds = {block.kind for page in pages if page.name not in NO_PLACE for block in blocks(page)}
+    assert kinds <= {"python", "console", "toml", "yaml", "json", "csv", "jsonl", "text"}, (
+        "a block is named by its kind"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "noticed"),
+    [
+        ("```console\n$ quire config\nledger … nowhere.db\n```\n", r"line 1: 'quire config' does not say"),
+        ("\n```console\n$ quire show nope\n```\n", r"line 2: 'quire show nope' ends with 4"),
+        ("```console\n$ cd /; quire show nope   # exit 3: not there\n```\n", r"line 1: .* ends with 4"),
+        ("\n```python\nassert 1 == 2\n```\n", r"line 2: .*AssertionError"),
+        ("\n```python\nimport tests\n```\n", r"line 2: .*No module named 'tests'"),
+    ],
+)
+def test_a_reader_notices_what_is_not_so(fresh: Path, desk: Path, text: str, noticed: str) -> None:
     page = desk / "page.md"
-    page.write_text("```console\n$ quire config\nledger … nowhere.db\n```\n")
-    with Reader() as reader, pytest.raises(AssertionError, match=r"page.md, line 1: 'quire config' does not tell"):
+    page.write_text(text)
+    with reading(text, fresh, desk) as reader, pytest.raises(AssertionError, match=f"(?s)page.md, {noticed}"):
         reader.follow(page)
-    page.write_text("```console\n$ quire show nope\n```\n")
-    with Reader() as reader, pytest.raises(AssertionError, match="'quire show nope' ends with 4"):
+
+
+def test_a_reader_notices_a_command_that_does_not_go_on(fresh: Path, desk: Path) -> None:
+    with pytest.raises(AssertionError, match="ends without saying 'worker'"), reading("", fresh, desk) as reader:
+        reader.do(Block("console", "$ quire up --nothing\nworker\n", 1))
+
+
+def test_a_page_has_one_shell_and_one_python(fresh: Path, desk: Path) -> None:
+    page = desk / "page.md"
+    page.write_text(
+        "```python\n# names.py\nname = 'Ann'\n```\n"
+        "```python\nfrom names import name\n```\n"
+        "```console\n$ export NAME=Bob; mkdir inner; cd inner\n$ echo $NAME in $(basename $PWD)\nBob in inner\n"
+        "$ python3 -c 'import quire; print(quire.__file__)'\n… fresh/environment …\n$ which quire\n… fresh …\n```\n"
+        "```python\nimport asyncio\nawait asyncio.sleep(0)\nassert name == 'Ann'\n```\n"
+    )
+    with reading("", fresh, desk) as reader:
         reader.follow(page)
-    page.write_text("\n```python\nassert 1 == 2\n```\n")
-    with Reader() as reader, pytest.raises(AssertionError, match=r"page.md, line 2"):
-        reader.follow(page)
+    assert reader.typed == 4
 
 
 def test_every_guide_does_something_and_stands_in_the_list() -> None:

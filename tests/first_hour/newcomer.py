@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
-import venv
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-
-
-def build(project: Path, to: Path) -> Path:
-    """Build the wheel of one distribution of this repository."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(to)]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    [wheel] = to.glob(f"{project.name if project != ROOT else 'quire'}-*.whl")
-    return wheel
-
-
-def environment(path: Path, *wheels: str) -> Path:
-    """Make a fresh environment in which these wheels are installed, with the pinned versions of what they need.
-
-    Where no package index can be reached, what they need is that of the tests' own environment.
-    """
-    venv.create(path, with_pip=False)
-    uv = Path(sys.executable).with_name("uv")
-    installer = [str(uv), "pip", "install", "--python", str(path / "bin" / "python")]
-    if not uv.exists():
-        installer = [sys.executable, "-m", "pip", "--python", str(path / "bin" / "python"), "install"]
-    pinned = ["--constraint", str(ROOT / "constraints.txt")]
-    done = subprocess.run([*installer, *pinned, *wheels], capture_output=True, text=True, check=False)
-    if done.returncode:
-        bare = [wheel.partition("[")[0] for wheel in wheels]
-        subprocess.run([*installer, "--no-deps", *bare], capture_output=True, text=True, check=True)
-        [packages] = path.glob("lib/python3*/site-packages")
-        [libraries] = (Path(sys.prefix) / packages.relative_to(path)).parent.glob("site-packages")
-        # Editable installs of this repository are files of the same kind, which are not read from there.
-        (packages / "libraries.pth").write_text(f"{libraries}\n")
-    return path
+from tests.wheels import installed
 
 
 class Beside:
@@ -81,13 +47,7 @@ class Newcomer:
 
     def __init__(self, environment: Path, home: Path) -> None:
         self.home = home
-        self.environ = {
-            "PATH": f"{environment / 'bin'}:/usr/local/bin:/usr/bin:/bin",
-            "HOME": str(home),
-            "PYTHONUNBUFFERED": "1",
-            "COLUMNS": "200",
-            **{name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ},
-        }
+        self.environ = installed(environment, home)
         self._beside: list[Beside] = []
 
     def write(self, name: str, text: str) -> Path:

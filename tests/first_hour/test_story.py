@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.first_hour.newcomer import ROOT, Newcomer
+from tests.first_hour.newcomer import Newcomer
+from tests.wheels import ROOT
 
 OWN = '''"""Invoices: mailed once, after somebody agrees, and tried again when the server is away."""
 

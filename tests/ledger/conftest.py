@@ -20,7 +20,8 @@ from quire.testing import ToldClock
 from quire.testing.postgres import PostgresServer
 from tests.ledger.stepping import SteppedSqlite
 
-STORES = ["memory", "sqlite", "postgres"]
+#: PostgreSQL twice: with the short ways of its ledger, and under locks alone.
+STORES = ["memory", "sqlite", "postgres", "postgres-locked"]
 
 MakeLedger = Callable[[], Ledger]
 EmptiedDatabase = Callable[[], str]
@@ -100,7 +101,8 @@ def make_ledger(request: pytest.FixtureRequest, tmp_path: Path, clock: ToldClock
             return lambda: SteppedSqlite(tmp_path / "quire.db", clock)
         case _:
             emptied: EmptiedDatabase = request.getfixturevalue("emptied_database")
-            return postgres_ledgers(emptied(), clock)
+            fast = "?fast=off" if request.param == "postgres-locked" else ""
+            return postgres_ledgers(emptied() + fast, clock)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

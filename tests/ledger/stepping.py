@@ -107,7 +107,7 @@ def step_postgres(watcher: psycopg.Connection[Any]) -> Together:
             held.set()
             await go_on.wait()
 
-        first.barrier = hold
+        first.locked.barrier = hold
         try:
             earlier = asyncio.ensure_future(one)
             await first_of(held.wait(), earlier)
@@ -118,6 +118,6 @@ def step_postgres(watcher: psycopg.Connection[Any]) -> Together:
             return await earlier, await later
         finally:
             go_on.set()
-            first.barrier = None
+            first.locked.barrier = None
 
     return together

@@ -23,11 +23,11 @@ from quire.clock import SYSTEM, Clock
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused, WorkerClosed
 from quire.ledger import columns as rows
 from quire.ledger import queries
-from quire.ledger.postgres import ledger as postgres
+from quire.ledger.postgres import beats, claims, reading
 from quire.ledger.postgres import notifications as postgres_bell
 from quire.ledger.postgres import pages as postgres_leaves
+from quire.ledger.postgres import recovery as postgres_recovery
 from quire.ledger.postgres import server as postgres_link
-from quire.ledger.postgres import view as postgres_view
 from quire.ledger.postgres.fast import claims as postgres_claim
 from quire.ledger.postgres.ledger import PostgresLedger
 from quire.ledger.postgres.wire import Wire
@@ -110,7 +110,7 @@ async def opened(url: str, count: int = 2, clock: Clock | None = None) -> AsyncI
         yield ledgers
     finally:
         for ledger in ledgers:
-            ledger.barrier = None
+            ledger.locked.barrier = None
         await asyncio.gather(*(ledger.close() for ledger in ledgers))
 
 
@@ -129,7 +129,7 @@ class Gate:
         self.verb = verb
         self.reached = asyncio.Event()
         self.opened = asyncio.Event()
-        ledger.barrier = self._wait
+        ledger.locked.barrier = self._wait
 
     async def _wait(self, verb: str) -> None:
         if verb == self.verb and not self.reached.is_set():
@@ -499,12 +499,12 @@ async def test_a_transaction_that_gives_its_locks_back_holds_no_reader_up(postgr
     async with opened(postgres_url, 1) as [ledger], raw(postgres_url) as ending:
         await start(ledger)
         # As if the session's transaction were open since before the first line.
-        for key in (ledger._control_key, ledger._events_key):
+        for key in (ledger.server.control_key, ledger.server.events_key):
             await ending.execute("SELECT pg_advisory_lock_shared(%s)", [key])
         while_open = await ledger.events()
 
         # The server makes a transaction seen before it takes its locks back one by one; an order may come in between.
-        await ending.execute("SELECT pg_advisory_unlock_shared(%s)", [ledger._control_key])
+        await ending.execute("SELECT pg_advisory_unlock_shared(%s)", [ledger.server.control_key])
         await order(ledger, "halt")
 
         assert while_open == []
@@ -793,8 +793,8 @@ class Proxy:
 
 async def notices_are_out(ledger: PostgresLedger) -> None:
     """What other processes are told has its answer: the next one that comes is of the verb that follows."""
-    assert ledger._bell._teller is not None
-    await ledger._bell._teller
+    assert ledger.notifications._sender is not None
+    await ledger.notifications._sender
 
 
 async def test_a_commit_whose_answer_was_lost_gets_the_first_verdict(postgres_url: str) -> None:
@@ -804,10 +804,10 @@ async def test_a_commit_whose_answer_was_lost_gets_the_first_verdict(postgres_ur
         change = new_settle(record, Next("next", "{}"), await ledger.now())
 
         async def lose(verb: str) -> None:
-            ledger.barrier = None
+            ledger.locked.barrier = None
             proxy.lose_the_next_answer()
 
-        ledger.barrier = lose
+        ledger.locked.barrier = lose
         with pytest.raises(LedgerUnavailable, match="was lost"):
             await ledger.commit([change])
         [again] = await ledger.commit([change])
@@ -824,10 +824,10 @@ async def test_a_claim_whose_answer_was_lost_gives_its_records_again(postgres_ur
         await notices_are_out(ledger)
 
         async def lose(verb: str) -> None:
-            ledger.barrier = None
+            ledger.locked.barrier = None
             proxy.lose_the_next_answer()
 
-        ledger.barrier = lose
+        ledger.locked.barrier = lose
         with pytest.raises(LedgerUnavailable):
             await claim(ledger, limit=2, claim_id="c1")
 
@@ -842,10 +842,10 @@ async def test_a_batch_whose_answer_was_lost_gets_all_its_first_verdicts(postgre
         await notices_are_out(ledger)
 
         async def lose(verb: str) -> None:
-            ledger.barrier = None
+            ledger.locked.barrier = None
             proxy.lose_the_next_answer()
 
-        ledger.barrier = lose
+        ledger.locked.barrier = lose
         with pytest.raises(LedgerUnavailable):
             await ledger.commit(changes)
         verdicts = await ledger.commit(changes)
@@ -866,10 +866,10 @@ async def test_a_connection_that_is_lost_before_the_commit_is_made_again(postgre
         record = await run(ledger)
 
         async def kill(verb: str) -> None:
-            ledger.barrier = None
+            ledger.locked.barrier = None
             await kill_all(postgres_url)
 
-        ledger.barrier = kill
+        ledger.locked.barrier = kill
         # What is sent to a server that is gone cannot have landed, unless a COMMIT was among it. Whether it was depends
         # on how soon the end of the connection is heard of.
         first: Verdict | None = None
@@ -967,7 +967,7 @@ async def test_own_work_wakes_without_the_server(postgres_url: str) -> None:
 
 async def test_many_commits_are_told_of_once(postgres_url: str) -> None:
     async with opened(postgres_url, 1) as [ledger], raw(postgres_url) as connection:
-        await connection.execute(f"LISTEN {ledger._bell.channel}")
+        await connection.execute(f"LISTEN {ledger.notifications.channel}")
         told = 0
         begin = SYSTEM.boottime()
         for n in range(100):
@@ -1048,7 +1048,7 @@ async def test_an_idle_worker_sends_one_statement_for_each_look(postgres_url: st
 
 HOT = {
     name: sql
-    for module in (postgres, postgres_claim, postgres_view)
+    for module in (beats, claims, postgres_claim, reading, postgres_recovery)
     for name, sql in vars(module).items()
     if re.match("_?(TAKE|PEEK|BEAT|NEEDS_RECOVERY|RECOVERABLE|LOCK_.*|READ_.*)$", name)
 }
@@ -1056,15 +1056,15 @@ HOT = {
 
 @pytest.mark.parametrize("name", sorted(HOT))
 async def test_no_hot_statement_reads_a_whole_table(postgres_url: str, name: str) -> None:
-    async with opened(postgres_url, 1) as [ledger], ledger._claims.wire() as wire:
+    async with opened(postgres_url, 1) as [ledger], ledger.server.claims.wire() as wire:
         assert await read_as_a_whole(wire, HOT[name]) == set()
 
 
 async def test_where_nothing_was_halted_the_look_for_work_to_take_over_reads_no_open_record(postgres_url: str) -> None:
     async with opened(postgres_url, 1) as [ledger]:
         await start_all(ledger, [f"r{number}" for number in range(50)])
-        async with ledger._claims.wire() as wire:
-            plan = await wire.ask(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {postgres._NEEDS_RECOVERY}", None)
+        async with ledger.server.claims.wire() as wire:
+            plan = await wire.ask(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {postgres_recovery._NEEDS_RECOVERY}", None)
 
         scans = [line for (line,) in plan if "records_open" in line]
         assert scans and all("never executed" in line for line in scans), scans
@@ -1082,7 +1082,7 @@ async def test_no_small_look_reads_a_whole_table(postgres_url: str, sent: list[s
         await ledger.standing()
 
         looks = set(sent)
-        async with ledger._looks.wire() as wire:
+        async with ledger.server.reads.wire() as wire:
             assert {sql: await read_as_a_whole(wire, sql) for sql in looks} == {sql: set() for sql in looks}
             settings = [await wire.ask(f"SHOW {name}") for name in ("enable_seqscan", "plan_cache_mode")]
             assert settings == [[("off",)], [("force_generic_plan",)]]
@@ -1094,7 +1094,7 @@ async def test_to_look_for_newer_events_reads_none_of_the_older(postgres_url: st
             "INSERT INTO events (record_id, n, version, at, kind, body, run_id, change_id, hash) "
             "SELECT 'r', n, 1, 0, '', '', '', '', '' FROM generate_series(1, 5000) AS n"
         )
-        async with ledger._reads.wire() as wire:
+        async with ledger.server.long_reads.wire() as wire:
             await wire.ask("SET plan_cache_mode = force_generic_plan")  # NULL would be found without a look
 
             assert await read_as_a_whole(wire, postgres_leaves.NEWER) == set()
@@ -1112,7 +1112,7 @@ async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
         await run(ledger, "runs")
         await wait_for(ledger, await run(ledger, "waits"))
         await start(ledger, "starts")
-        async with ledger._reads.wire() as wire:
+        async with ledger.server.long_reads.wire() as wire:
             await wire.ask(
                 f"INSERT INTO records (record_id, {named}) "
                 f"SELECT 'a' || n, {named} FROM records, generate_series(1, 5000) AS n WHERE record_id = 'ended'"
@@ -1121,8 +1121,8 @@ async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
             # As many as are open, and more than there are.
             for limit in (1 if len(asked) == 1 else 3, 5):
                 query = Query(status=asked, limit=limit, order=sorted_by)
-                sql, args = ledger._query_sql(query)
-                async with ledger._reads.wire() as wire:
+                sql, args = ledger.reads._query_sql(query)
+                async with ledger.server.long_reads.wire() as wire:
                     if statistics:
                         await wire.ask("ANALYZE records")
                     ((told,),) = await wire.ask(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", *args)
@@ -1214,6 +1214,34 @@ def test_a_bad_name_for_a_schema_is_refused(schema: str) -> None:
 def test_a_bad_address_is_refused() -> None:
     with pytest.raises(LedgerError, match="no address of a PostgreSQL database"):
         PostgresLedger("postgresql://localhost/db?nonsense=1")
+
+
+def test_the_short_ways_are_on_or_off() -> None:
+    with pytest.raises(LedgerError, match="fast='maybe'; write fast=on or fast=off"):
+        PostgresLedger("postgresql://localhost/db?fast=maybe")
+
+
+async def test_without_the_short_ways_every_commit_and_claim_is_decided_under_locks(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    send = Wire.send
+
+    def noted(self: Wire, sql: str, *params: Any) -> int:
+        shown.append(sql)
+        return send(self, sql, *params)
+
+    async def done(url: str) -> list[str]:
+        async with opened(url, 1) as [ledger]:
+            await start(ledger, url)
+            shown.clear()
+            applied(await settle(ledger, await run(ledger, url + "2"), Done("1", "{}")))
+            return [sql for sql in shown if "1 / (" in sql or sql == postgres_claim._TAKE]
+
+    monkeypatch.setattr(Wire, "send", noted)
+
+    assert await done(postgres_url)
+    assert await done(f"{postgres_url}?fast=off") == []
 
 
 def test_without_psycopg_the_message_says_what_to_install() -> None:

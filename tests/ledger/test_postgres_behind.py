@@ -12,11 +12,11 @@ import pytest
 
 from quire.clock import SYSTEM
 from quire.errors import LedgerError, LedgerUnavailable
-from quire.ledger.postgres import ledger as postgres
 from quire.ledger.postgres import server as postgres_link
 from quire.ledger.postgres import wire as postgres_wire
+from quire.ledger.postgres.fast.commits import MANY
 from quire.ledger.postgres.ledger import PostgresLedger
-from quire.ledger.postgres.pool import Lane
+from quire.ledger.postgres.pool import Pool
 from quire.ledger.postgres.wire import Address, Clash, Lost, Wire, Wrong
 from quire.model.change import Applied, Change, Claim, Query, Verdict
 from quire.model.record import Status
@@ -73,8 +73,8 @@ class Counted:
 
 
 @asynccontextmanager
-async def a_lane(connect: Callable[[], Awaitable[Wire]], size: int = 1) -> AsyncIterator[Lane]:
-    lane = Lane(connect, size)
+async def a_lane(connect: Callable[[], Awaitable[Wire]], size: int = 1) -> AsyncIterator[Pool]:
+    lane = Pool(connect, size)
     try:
         yield lane
     finally:
@@ -89,7 +89,7 @@ async def locked(url: str, name: int = 1) -> AsyncIterator[Callable[[], Awaitabl
         yield lambda: connection.execute("SELECT pg_advisory_unlock_all()")
 
 
-async def asked(lane: Lane, *statements: tuple[Any, ...], last: bool = True) -> Rows:
+async def asked(lane: Pool, *statements: tuple[Any, ...], last: bool = True) -> Rows:
     """One flush on a connection of the lane, behind others if need be; answers what the last statement found."""
     async with lane.wire(behind=True) as wire:
         for sql, *params in statements:
@@ -484,11 +484,11 @@ async def held_by(ledger: PostgresLedger) -> list[str]:
 async def test_two_claims_wait_at_the_server_on_one_connection(ledger_url: str) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         await with_records(ledger, 30)
-        async with locked(ledger_url, ledger._control_key) as unlock:
+        async with locked(ledger_url, ledger.server.control_key) as unlock:
             claims = [asks(ledger, name) for name in ("c1", "c2")]
             await somebody_waits(ledger_url)
             await turns()
-            [wire] = ledger._claims._idle
+            [wire] = ledger.server.claims._idle
             assert wire.under_way == 2
             await unlock()
 
@@ -501,13 +501,13 @@ async def test_two_claims_wait_at_the_server_on_one_connection(ledger_url: str) 
 async def test_what_is_lost_under_two_claims_is_found_again_by_each(ledger_url: str, gone: int | None) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         await with_records(ledger, 30)
-        async with locked(ledger_url, ledger._control_key) as unlock:
+        async with locked(ledger_url, ledger.server.control_key) as unlock:
             claims = [asks(ledger, name) for name in ("c1", "c2")]
             await somebody_waits(ledger_url)
             await turns()
             if gone is None:
                 async with raw(ledger_url) as connection:
-                    await connection.execute("SELECT pg_terminate_backend(%s)", [ledger._claims._idle[0].pid])
+                    await connection.execute("SELECT pg_terminate_backend(%s)", [ledger.server.claims._idle[0].pid])
             else:
                 claims[gone].cancel()
             await turns()
@@ -519,12 +519,12 @@ async def test_what_is_lost_under_two_claims_is_found_again_by_each(ledger_url: 
         told = sorted(record_id for answer in left for record_id in answer)
         assert len(set(told)) == len(told)
         assert set(told) <= set(await held_by(ledger))
-        assert ledger._claims._count == 1
+        assert ledger.server.claims._count == 1
 
 
 async def test_what_fails_after_it_was_passed_on_does_not_undo_what_the_next_one_does(ledger_url: str) -> None:
     async with opened(ledger_url, 1) as [ledger]:
-        lane = ledger._claims
+        lane = ledger.server.claims
 
         async def fails(wire: Wire) -> None:
             wire.send(WAITS, 1)
@@ -540,16 +540,16 @@ async def test_what_fails_after_it_was_passed_on_does_not_undo_what_the_next_one
             return await wire.ask("SELECT n FROM kept")
 
         async with locked(ledger_url) as unlock:
-            first = asyncio.ensure_future(ledger._transacted(lane, fails))
+            first = asyncio.ensure_future(ledger.server.transacted(lane, fails))
             await somebody_waits(ledger_url)
-            second = asyncio.ensure_future(ledger._transacted(lane, several))
+            second = asyncio.ensure_future(ledger.server.transacted(lane, several))
             await turns()
             await unlock()
             failed, answer = await ends(first, second)
 
         assert isinstance(failed, Wrong)
         assert answer == [(1,), (2,)]
-        assert await ledger._transacted(lane, lambda wire: wire.ask("SELECT 3")) == [(3,)]
+        assert await ledger.server.transacted(lane, lambda wire: wire.ask("SELECT 3")) == [(3,)]
 
 
 async def test_a_claim_that_is_given_up_for_want_of_an_answer_leaves_the_way_free(
@@ -557,7 +557,7 @@ async def test_a_claim_that_is_given_up_for_want_of_an_answer_leaves_the_way_fre
 ) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         await with_records(ledger, 30)
-        async with locked(ledger_url, ledger._control_key):
+        async with locked(ledger_url, ledger.server.control_key):
             monkeypatch.setattr(postgres_link, "PATIENCE_SECONDS", 0.1)
             claims = [asks(ledger, name) for name in ("c1", "c2")]
 
@@ -565,69 +565,69 @@ async def test_a_claim_that_is_given_up_for_want_of_an_answer_leaves_the_way_fre
         monkeypatch.undo()
 
         assert len(await asks(ledger, "c3")) == 10
-        assert ledger._claims._count == 1
+        assert ledger.server.claims._count == 1
 
 
 async def test_a_ledger_that_is_closed_leaves_no_claim_waiting(ledger_url: str) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         await with_records(ledger, 30)
-        async with locked(ledger_url, ledger._control_key):
+        async with locked(ledger_url, ledger.server.control_key):
             claims = [asks(ledger, name) for name in ("c1", "c2")]
             await somebody_waits(ledger_url)
             await turns()
             await ledger.close()
 
             assert all(isinstance(error, LedgerError) for error in await ends(*claims))
-        assert ledger._claims._count == 0
+        assert ledger.server.claims._count == 0
 
 
 async def settlements(ledger: PostgresLedger, count: int) -> list[list[Change]]:
     """Batches of changes so large that they go behind each other."""
-    await with_records(ledger, count * postgres.MANY)
+    await with_records(ledger, count * MANY)
     taken = (await claim(ledger, limit=500)).records
     changes = [new_settle(row, Done("null", "{}"), 0.0) for row in taken]
-    return [changes[n : n + postgres.MANY] for n in range(0, len(changes), postgres.MANY)]
+    return [changes[n : n + MANY] for n in range(0, len(changes), MANY)]
 
 
 @pytest.mark.parametrize("prepared", [False, True], ids=["on a new connection", "on one that knows the statements"])
 async def test_a_batch_behind_one_that_was_not_as_expected_lands_whole(ledger_url: str, prepared: bool) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         *before, first, second = await settlements(ledger, 3 if prepared else 2)
-        await ledger._claims.drop()
+        await ledger.server.claims.drop()
         for batch in before:
             await ledger.commit(batch)
         async with raw(ledger_url) as connection:
             await connection.execute("UPDATE records SET facts = facts + 1 WHERE record_id = %s", [first[0].record_id])
-        async with locked(ledger_url, ledger._control_key) as unlock:
+        async with locked(ledger_url, ledger.server.control_key) as unlock:
             batches = [asyncio.ensure_future(ledger.commit(first))]
             await somebody_waits(ledger_url)
             batches.append(asyncio.ensure_future(ledger.commit(second)))
             await turns()
-            assert [wire.under_way for wire in ledger._claims._idle] == [2]
+            assert [wire.under_way for wire in ledger.server.claims._idle] == [2]
             await unlock()
             answers = await ends(*batches)
 
         for verdicts in answers:
-            assert [type(verdict) for verdict in verdicts] == [Applied] * postgres.MANY
+            assert [type(verdict) for verdict in verdicts] == [Applied] * MANY
         assert await held_by(ledger) == []
 
 
 async def test_batches_on_a_lost_connection_are_sent_again_and_land_once(ledger_url: str) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         batches = await settlements(ledger, 2)
-        async with locked(ledger_url, ledger._control_key) as unlock:
+        async with locked(ledger_url, ledger.server.control_key) as unlock:
             lost = [asyncio.ensure_future(ledger.commit(batches[0]))]
             await somebody_waits(ledger_url)
             lost.append(asyncio.ensure_future(ledger.commit(batches[1])))
             await turns()
-            assert [wire.under_way for wire in ledger._claims._idle] == [2]
+            assert [wire.under_way for wire in ledger.server.claims._idle] == [2]
             async with raw(ledger_url) as connection:
-                await connection.execute("SELECT pg_terminate_backend(%s)", [ledger._claims._idle[-1].pid])
+                await connection.execute("SELECT pg_terminate_backend(%s)", [ledger.server.claims._idle[-1].pid])
             assert [type(error) for error in await ends(*lost)] == [LedgerUnavailable] * 2
             await unlock()
 
         for batch in batches:
-            assert [type(verdict) for verdict in await ledger.commit(batch)] == [Applied] * postgres.MANY
+            assert [type(verdict) for verdict in await ledger.commit(batch)] == [Applied] * MANY
         assert await held_by(ledger) == []
 
 
@@ -648,15 +648,15 @@ async def test_a_large_batch_goes_behind_the_claim_that_is_under_way_and_the_nex
     async with opened(ledger_url, 1) as [ledger]:
         [batch] = await settlements(ledger, 1)
         await start_all(ledger, [f"s{n:03}" for n in range(20)])
-        async with locked(ledger_url, ledger._control_key) as unlock:
+        async with locked(ledger_url, ledger.server.control_key) as unlock:
             first, settled = await claims_and_settles(ledger, ledger_url, batch)
             second = asks(ledger, "c2")
             await turns()
-            assert [wire.under_way for wire in ledger._claims._idle] == [3]
+            assert [wire.under_way for wire in ledger.server.claims._idle] == [3]
             await unlock()
             taken, verdicts, more = await ends(first, settled, second)
 
-        assert [type(verdict) for verdict in verdicts] == [Applied] * postgres.MANY
+        assert [type(verdict) for verdict in verdicts] == [Applied] * MANY
         assert [*taken, *more] == [f"s{n:03}" for n in range(20)]
         assert await held_by(ledger) == [*taken, *more]
 
@@ -664,26 +664,26 @@ async def test_a_large_batch_goes_behind_the_claim_that_is_under_way_and_the_nex
 async def test_a_large_batch_does_not_wait_for_a_claim_that_keeps_its_connection(ledger_url: str) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         [batch] = await settlements(ledger, 1)
-        async with ledger._claims.wire():
+        async with ledger.server.claims.wire():
             async with asyncio.timeout(SOON):
                 verdicts = await ledger.commit(batch)
 
-        assert [type(verdict) for verdict in verdicts] == [Applied] * postgres.MANY
+        assert [type(verdict) for verdict in verdicts] == [Applied] * MANY
 
 
 async def test_a_claim_and_a_batch_on_a_lost_connection_are_sent_again_and_land_once(ledger_url: str) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         [batch] = await settlements(ledger, 1)
         await start_all(ledger, [f"s{n:03}" for n in range(10)])
-        async with locked(ledger_url, ledger._control_key) as unlock:
+        async with locked(ledger_url, ledger.server.control_key) as unlock:
             taking, settled = await claims_and_settles(ledger, ledger_url, batch)
             async with raw(ledger_url) as connection:
-                await connection.execute("SELECT pg_terminate_backend(%s)", [ledger._claims._idle[-1].pid])
+                await connection.execute("SELECT pg_terminate_backend(%s)", [ledger.server.claims._idle[-1].pid])
             await turns()
             await unlock()
             taken, lost = await ends(taking, settled)
 
         assert taken == [f"s{n:03}" for n in range(10)]
         assert isinstance(lost, LedgerUnavailable)
-        assert [type(verdict) for verdict in await ledger.commit(batch)] == [Applied] * postgres.MANY
+        assert [type(verdict) for verdict in await ledger.commit(batch)] == [Applied] * MANY
         assert await held_by(ledger) == taken

@@ -132,7 +132,7 @@ async def test_a_claim_of_steps_without_a_limit_is_one_flush(
     async with opened(postgres_url, 1) as [ledger]:
         await start_all(ledger, ["a", "b", "c"])
         assert await claimed(ledger, limit=1) == ["a"]
-        [claims] = ledger._claims._idle
+        [claims] = ledger.server.claims._idle
         flushes, flush = [], Wire.flush
 
         async def counted(self: Wire, *, commits: bool = False, **more: Any) -> list[Answer]:

@@ -9,7 +9,7 @@ import pytest
 
 from quire.errors import LedgerUnavailable
 from quire.ledger.postgres.ledger import PostgresLedger
-from quire.ledger.postgres.notifications import Bell
+from quire.ledger.postgres.notifications import Notifications
 from quire.ledger.postgres.wire import Address, Answer, Clash, Wire
 from quire.model.change import Applied, Change, Conflict, Refused, Send, Verdict
 from quire.model.record import Record, Status
@@ -41,7 +41,7 @@ Meanwhile = Callable[[PostgresLedger], Awaitable[object]]
 @pytest.fixture
 def flushes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each time that a ledger waits for the server; but for notices, which go out whenever they like."""
-    monkeypatch.setattr(Bell, "ring", lambda self: None)
+    monkeypatch.setattr(Notifications, "announce", lambda self: None)
     seen: list[int] = []
     flush = Wire.flush
 
@@ -72,7 +72,7 @@ async def test_so_is_the_first_one_of_a_process_that_begins_with_a_claim(postgre
     async with opened(postgres_url) as [ledger, other]:
         await start_all(other, ["r"])
         [record] = (await claim(ledger)).records
-        assert not ledger._beats._idle  # a worker that holds nothing yet has no connection for its beats
+        assert not ledger.server.beats._idle  # a worker that holds nothing yet has no connection for its beats
         flushes.clear()
 
         applied(await commit(ledger, new_settle(record, Done("1", "{}"), 0.0)))
@@ -160,7 +160,7 @@ async def test_what_another_process_did_meanwhile_is_seen(
             record = await run(one)
             await meanwhile(two)
             if not guesses:
-                one._known = None
+                one.known.orders = None
             verdict = await commit(one, ASKED[asked](record))
             seen.append(_shape(verdict, await the(two), await log(two)))
     assert seen[0] == seen[1]
@@ -171,10 +171,10 @@ async def test_an_answer_that_was_lost_is_not_lost_in_the_count_of_receipts(post
     async with opened(postgres_url, 1) as [ledger]:
         record = await run(ledger)
         answer = new_facts(record, new_answer(record, "look"))
-        known = dict(ledger._images)
+        known = dict(ledger.known.images)
         applied(await commit(ledger, answer))
-        ledger._images.clear()
-        ledger._images.update(known)  # as if no word of it had come back
+        ledger.known.images.clear()
+        ledger.known.images.update(known)  # as if no word of it had come back
 
         assert isinstance(await commit(ledger, new_facts(record, new_answer(record, "again"))), Applied)
 
@@ -225,8 +225,8 @@ async def test_a_guess_whose_answer_was_lost_gets_its_first_verdict(postgres_url
     async with Proxy(postgres_url) as proxy, opened(proxy.url, 1) as [ledger]:
         record = await run(ledger)
         change = new_settle(record, Next("next", "{}"), 0.0)
-        assert ledger._bell._teller is not None
-        await ledger._bell._teller  # the next answer is the commit's
+        assert ledger.notifications._sender is not None
+        await ledger.notifications._sender  # the next answer is the commit's
 
         proxy.lose_the_next_answer()
         with pytest.raises(LedgerUnavailable, match="was lost"):

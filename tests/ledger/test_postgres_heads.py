@@ -9,8 +9,8 @@ import pytest
 
 from quire.errors import LedgerUnavailable
 from quire.ledger.postgres.fast import queue_marks as postgres_heads
-from quire.ledger.postgres.fast.claims import PostgresClaims
-from quire.ledger.postgres.fast.queue_marks import LATE_SECONDS, WHOLE_SECONDS, Heads, code_of
+from quire.ledger.postgres.fast.claims import ClaimsByServer
+from quire.ledger.postgres.fast.queue_marks import LATE_SECONDS, WHOLE_SECONDS, QueueMarks, code_of
 from quire.ledger.postgres.ledger import PostgresLedger
 from quire.ledger.postgres.wire import Lost
 from quire.model.change import Claim, Claimed, Order, Slot
@@ -38,23 +38,23 @@ SLOTS = (slot("other", "flow"), slot("step", "flow"))
 
 
 def test_a_step_begins_where_its_last_record_stood_and_others_at_the_beginning() -> None:
-    heads = Heads(ToldClock(NOW))
-    assert heads.of(SLOTS) is None
-    heads.reached([_record("a", NOW - 20), _record("b", NOW - 10)], NOW, {})
-    assert heads.of(SLOTS) == [-inf, NOW - 10]
-    heads.reached([_record("c", NOW)], NOW, {})
-    assert heads.of(SLOTS) == [-inf, NOW - LATE_SECONDS]
+    marks = QueueMarks(ToldClock(NOW))
+    assert marks.of(SLOTS) is None
+    marks.reached([_record("a", NOW - 20), _record("b", NOW - 10)], NOW, {})
+    assert marks.of(SLOTS) == [-inf, NOW - 10]
+    marks.reached([_record("c", NOW)], NOW, {})
+    assert marks.of(SLOTS) == [-inf, NOW - LATE_SECONDS]
 
 
 def test_heads_are_forgotten_in_time_however_often_they_move_on() -> None:
     clock = ToldClock(NOW)
-    heads = Heads(clock)
-    heads.reached([_record("a", NOW - 20)], NOW, {})
+    marks = QueueMarks(clock)
+    marks.reached([_record("a", NOW - 20)], NOW, {})
     clock.advance(WHOLE_SECONDS - 0.1)
-    heads.reached([_record("b", NOW - 10)], NOW, {})
-    assert heads.of(SLOTS) == [-inf, NOW - 10]
+    marks.reached([_record("b", NOW - 10)], NOW, {})
+    assert marks.of(SLOTS) == [-inf, NOW - 10]
     clock.advance(0.1)
-    assert heads.of(SLOTS) is None
+    assert marks.of(SLOTS) is None
 
 
 @pytest.mark.parametrize(
@@ -71,38 +71,38 @@ def test_heads_are_forgotten_in_time_however_often_they_move_on() -> None:
 def test_a_row_that_comes_before_a_head_makes_the_next_claim_begin_at_the_beginning(
     fields: dict[str, Any], kept: bool
 ) -> None:
-    heads = Heads(ToldClock(NOW))
-    heads.reached([_record("a", NOW - 10)], NOW, {})
-    heads.put([_record("b", **{"due_at": NOW} | fields)])
-    assert (heads.of(SLOTS) is not None) is kept
+    marks = QueueMarks(ToldClock(NOW))
+    marks.reached([_record("a", NOW - 10)], NOW, {})
+    marks.put([_record("b", **{"due_at": NOW} | fields)])
+    assert (marks.of(SLOTS) is not None) is kept
 
 
 def test_claims_that_are_under_way_do_not_make_it_forget_that_the_next_one_begins_at_the_beginning() -> None:
-    heads = Heads(ToldClock(NOW))
-    heads.reached([_record("a", NOW - 20)], NOW, {})
-    heads.put([_record("urgent", NOW - 30)])
-    heads.reached([_record("b", NOW - 10)], NOW, {})
-    assert heads.of(SLOTS) is None
-    heads.reached([_record("c", NOW - 5)], NOW, {})
-    assert heads.of(SLOTS) == [-inf, NOW - 5]
+    marks = QueueMarks(ToldClock(NOW))
+    marks.reached([_record("a", NOW - 20)], NOW, {})
+    marks.put([_record("urgent", NOW - 30)])
+    marks.reached([_record("b", NOW - 10)], NOW, {})
+    assert marks.of(SLOTS) is None
+    marks.reached([_record("c", NOW - 5)], NOW, {})
+    assert marks.of(SLOTS) == [-inf, NOW - 5]
 
 
 def test_a_short_row_of_claims_begins_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_heads, "FAR", 3)
     clock = ToldClock(NOW)
-    heads = Heads(clock)
+    marks = QueueMarks(clock)
     two = [_record("a", NOW - 20), _record("b", NOW - 10)]
-    heads.reached(two, NOW, {})
-    assert heads.of(SLOTS) is None
-    heads.forget()
-    heads.reached(two, NOW, {})
-    assert heads.of(SLOTS) is None
-    heads.reached(two, NOW, {})
-    assert heads.of(SLOTS) == [-inf, NOW - 10]
+    marks.reached(two, NOW, {})
+    assert marks.of(SLOTS) is None
+    marks.forget()
+    marks.reached(two, NOW, {})
+    assert marks.of(SLOTS) is None
+    marks.reached(two, NOW, {})
+    assert marks.of(SLOTS) == [-inf, NOW - 10]
     clock.advance(WHOLE_SECONDS)
-    assert heads.of(SLOTS) is None
-    heads.reached(two, NOW, {})  # the row goes on
-    assert heads.of(SLOTS) == [-inf, NOW - 10]
+    assert marks.of(SLOTS) is None
+    marks.reached(two, NOW, {})  # the row goes on
+    assert marks.of(SLOTS) == [-inf, NOW - 10]
 
 
 # -- on a server -------------------------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ async def test_how_far_a_claim_came_is_seen_before_it_commits(postgres_url: str)
     async with opened(postgres_url, 1, clock) as [ledger], raw(postgres_url) as connection:
         await _spread(ledger, clock, 4)
         await claim(ledger, limit=0)  # by which the worker is known
-        async with ledger._claims.wire() as wire:
+        async with ledger.server.claims.wire() as wire:
             wire.send("BEGIN")
-            ledger._take(wire, Claim("c", "w1", (slot(),), 3), None)
+            ledger.fast._claims._take(wire, Claim("c", "w1", (slot(),), 3), None)
             await wire.flush()
             assert await _told(connection) == NOW + 60
             await wire.rollback()
@@ -239,14 +239,14 @@ async def test_who_went_on_meanwhile_does_not_lead_others_past_what_was_found_be
 
 
 def test_a_claim_that_is_answered_late_does_not_lead_past_what_was_found_before() -> None:
-    heads = Heads(ToldClock(NOW))
+    marks = QueueMarks(ToldClock(NOW))
     place = ("flow", "step")
-    heads.reached([_record("a", NOW - 20)], NOW, {})
-    heads.reached([_record("urgent", NOW - 60)], NOW, {})
-    heads.reached([_record("b", NOW - 10)], NOW, {place: NOW - 20})
-    assert heads.of(SLOTS) == [-inf, NOW - 60]
-    heads.reached([_record("urgent too", NOW - 50)], NOW, {place: NOW - 60})
-    assert heads.of(SLOTS) == [-inf, NOW - 50]
+    marks.reached([_record("a", NOW - 20)], NOW, {})
+    marks.reached([_record("urgent", NOW - 60)], NOW, {})
+    marks.reached([_record("b", NOW - 10)], NOW, {place: NOW - 20})
+    assert marks.of(SLOTS) == [-inf, NOW - 60]
+    marks.reached([_record("urgent too", NOW - 50)], NOW, {place: NOW - 60})
+    assert marks.of(SLOTS) == [-inf, NOW - 50]
 
 
 async def test_whoever_claims_hears_of_a_halt_at_once(postgres_url: str) -> None:
@@ -267,16 +267,16 @@ async def test_what_another_worker_of_the_same_process_sees_is_its_own(
         await start(ledger, "long", data=f'"{"x" * 100_000}"')
         await start(ledger, "capped", step="capped")
         await claim(ledger, slot("other"), worker="w2")
-        asked = ledger._asked
+        asked = ledger.server.ask
 
         async def meanwhile(*args: Any, **more: Any) -> Any:
-            monkeypatch.setattr(ledger, "_asked", asked)
-            ledger._more_is_due = True
+            monkeypatch.setattr(ledger.server, "ask", asked)
+            ledger.claims.more_is_due = True
             assert await claimed(ledger, slot("other"), worker="w2") == []
             return await asked(*args, **more)
 
-        monkeypatch.setattr(ledger, "_asked", meanwhile)
-        ledger._more_is_due = True
+        monkeypatch.setattr(ledger.server, "ask", meanwhile)
+        ledger.claims.more_is_due = True
         assert await claimed(ledger, slot(), slot("capped", cap=1)) == ["long", "capped"]
 
 
@@ -368,17 +368,17 @@ async def test_a_lost_answer_at_the_end_of_a_backlog_loses_nothing(
         names = await _backlog(ledger, clock, 5)
         assert await claimed(ledger, limit=3) == names[:3]
         await start(other, "urgent", priority=1)
-        took, times = PostgresClaims._took, 0
+        took, times = ClaimsByServer._taken, 0
 
-        async def lost(self: PostgresClaims, claim: Claim, heads: list[float] | None = None) -> Any:
+        async def lost(self: ClaimsByServer, claim: Claim, marks: list[float] | None = None) -> Any:
             nonlocal times
-            answer = await took(self, claim, heads)
+            answer = await took(self, claim, marks)
             times += 1
             if times == 2:
                 raise LedgerUnavailable("gone") from Lost("gone", landed=True)
             return answer
 
-        monkeypatch.setattr(PostgresClaims, "_took", lost)
+        monkeypatch.setattr(ClaimsByServer, "_taken", lost)
         last = await claim(ledger, limit=10, claim_id="c")
         assert times == 2
         assert sorted(row.record_id for row in last.records) == sorted([*names[3:], "urgent"])
@@ -396,7 +396,7 @@ async def test_claims_from_a_backlog_do_not_go_through_what_was_claimed_before(
         clock.advance(10)
 
         async def pages() -> int:
-            async with ledger._claims.wire() as wire:
+            async with ledger.server.claims.wire() as wire:
                 await wire.ask("SELECT pg_stat_force_next_flush()")
             cursor = await connection.execute(
                 "SELECT idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes WHERE indexrelname = 'records_open'"
@@ -411,6 +411,6 @@ async def test_claims_from_a_backlog_do_not_go_through_what_was_claimed_before(
             return await pages() - before
 
         costs = [await spent() for _ in range(28)]
-        monkeypatch.setattr(Heads, "of", lambda self, slots: None)
+        monkeypatch.setattr(QueueMarks, "of", lambda self, slots: None)
         from_the_beginning = await spent()
         assert max(costs[-8:]) < from_the_beginning / 2

@@ -13,8 +13,9 @@ import pytest
 from quire.ledger.base import Ledger
 from quire.ledger.postgres import pages as postgres_leaves
 from quire.ledger.postgres.ledger import PostgresLedger
+from quire.ledger.postgres.log import _horizon
 from quire.ledger.postgres.pages import FEW, ROOM
-from quire.ledger.postgres.reads import WORD, _horizon
+from quire.ledger.postgres.server import NUMBER_BITS
 from quire.model.change import Applied, Change, Query
 from quire.model.event import Event, first_break
 from quire.model.record import Record, Status
@@ -368,4 +369,4 @@ def test_the_horizon_is_the_last_number_that_nobody_may_fill() -> None:
     assert _horizon(5000, [6024]) == 5000 + ROOM - 1  # it began after the look
     far = (1 << 40) + 5000  # longer than the name of a lock
     assert _horizon(far, [3976]) == far - ROOM + ROOM - 1
-    assert _horizon(far, [WORD - 20]) == (1 << 40) - 21 + ROOM - 1
+    assert _horizon(far, [NUMBER_BITS - 20]) == (1 << 40) - 21 + ROOM - 1

@@ -38,15 +38,15 @@ async def test_a_lane_full_of_connections_that_died_is_no_error(
     came = Came(monkeypatch)
     async with opened(postgres_url, 1) as [ledger]:
         await run(ledger)
-        await asyncio.gather(*[ledger._asked("SELECT pg_sleep(0.05)") for _ in range(6)])
-        dead = list(ledger._reads._idle)
+        await asyncio.gather(*[ledger.server.ask("SELECT pg_sleep(0.05)") for _ in range(6)])
+        dead = list(ledger.server.long_reads._idle)
         assert len(dead) == 6
         await kill_all(postgres_url)
         await came.until_dead(*dead)
 
-        assert await ledger._asked("SELECT 1") == [(1,)]
+        assert await ledger.server.ask("SELECT 1") == [(1,)]
         assert (await the(ledger)).status is Status.RUNNING
-        assert len(ledger._reads._idle) == 1
+        assert len(ledger.server.long_reads._idle) == 1
 
 
 async def test_a_connection_that_died_while_nobody_used_it_says_so(

@@ -7,13 +7,14 @@ from itertools import product
 import pytest
 
 from quire.ledger.postgres import writer as postgres_write
-from quire.ledger.postgres.writer import MOST_SHAPES, _filled, _insert
+from quire.ledger.postgres.statements import MOST_SHAPES, STORED, insert
+from quire.ledger.postgres.writer import filled
 
 TYPES = {"record_id": "text"} | {f"c{number}": "bigint" for number in range(8)}
 
 
 def test_a_column_that_is_alike_in_all_rows_is_no_array() -> None:
-    statement = _insert("t", {"record_id": "text", "n": "bigint", "kind": "text"})
+    statement = insert("t", {"record_id": "text", "n": "bigint", "kind": "text"})
 
     assert statement.many((False, False, True)) == (
         'INSERT INTO t ("record_id", "n", "kind") SELECT * FROM '
@@ -23,7 +24,7 @@ def test_a_column_that_is_alike_in_all_rows_is_no_array() -> None:
 
 
 def test_of_one_statement_only_so_many_kinds_are_made_and_the_plain_one_always() -> None:
-    statement = _insert("t", TYPES)
+    statement = insert("t", TYPES)
     shapes = [(False, *alike) for alike in product([True, False], repeat=8)]
 
     made = [shape for shape in shapes if statement.many(shape) is not None]
@@ -35,7 +36,7 @@ def test_of_one_statement_only_so_many_kinds_are_made_and_the_plain_one_always()
 def test_new_records_are_sent_without_the_columns_in_which_none_has_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_write, "_ADD_RECORDS", {})
 
-    assert _filled({"record_id": ["a", "b"], "note": [None, None], "entry": [None, "{}"]}, 2) == ("record_id", "entry")
+    assert filled({"record_id": ["a", "b"], "note": [None, None], "entry": [None, "{}"]}, 2) == ("record_id", "entry")
     statement = postgres_write._ADD_RECORDS["record_id", "entry"]
     assert statement.one.startswith('INSERT INTO records ("record_id", "entry") SELECT')
 
@@ -44,10 +45,10 @@ def test_of_the_kinds_of_new_records_only_so_many_have_a_statement_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(postgres_write, "_ADD_RECORDS", {})
-    names = list(postgres_write._STORED)
+    names = list(STORED)
     kinds = [{name: [None] if name == empty else [1] for name in names} for empty in names]
 
-    given = [_filled(columns, 1) for columns in kinds]
+    given = [filled(columns, 1) for columns in kinds]
 
     assert [len(columns) for columns in given] == [len(names) - 1] * MOST_SHAPES + [len(names)] * (
         len(names) - MOST_SHAPES

@@ -202,7 +202,7 @@ async def test_a_statement_that_fails_fails_alone(postgres_url: str) -> None:
     ledger = PostgresLedger(postgres_url)
     await ledger.open()
     try:
-        looks = [ledger.workers(), ledger._asking.together("SELECT x FROM nowhere"), ledger.signals("no\0text")]
+        looks = [ledger.workers(), ledger.reads._gathered.together("SELECT x FROM nowhere"), ledger.signals("no\0text")]
         workers, wrong, spoiled = await asyncio.gather(*looks, return_exceptions=True)
         assert workers == []
         assert isinstance(wrong, LedgerError) and "nowhere" in str(wrong)

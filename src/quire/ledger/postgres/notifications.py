@@ -1,58 +1,58 @@
-"""Told of new work: by this process at once, by others over NOTIFY. A hint only: the poll is the guarantee."""
+"""Notifications that there may be work: within this process at once, to and from other processes over NOTIFY.
+
+They are hints only. A worker also polls, and the poll is the guarantee.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from quire.clock import SYSTEM, Clock
+from quire.clock import SYSTEM
 from quire.errors import LedgerError
+from quire.ledger.postgres.server import Server
 from quire.ledger.postgres.wire import Clash, Lost, Wire
 
-#: Other processes are told of new work at most this often.
+#: Other processes are notified at most this often.
 NOTIFY_SECONDS = 0.05
 #: A listener that was lost is made again after this long.
 LISTEN_AGAIN_SECONDS = 5.0
 
-Transacted = Callable[[Callable[[Wire], Awaitable[None]]], Awaitable[None]]
 
+class Notifications:
+    """The channel of one ledger."""
 
-class Bell:
-    """One channel of one ledger. ``transacted`` runs something on a connection, ``connected`` makes a new one."""
-
-    def __init__(self, channel: str, transacted: Transacted, connected: Callable[[], Awaitable[Wire]]) -> None:
-        self.channel = channel
-        self._transacted = transacted
-        self._connected = connected
+    def __init__(self, server: Server) -> None:
+        self.channel = f"quire_{server.key('work') & 0xFFFFFFFFFFFF:x}"
+        self._server = server
         self._work = asyncio.Event()
         self._closing = asyncio.Event()
-        self._untold = False
-        self._teller: asyncio.Task[None] | None = None
+        self._unsent = False
+        self._sender: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
-        #: The server's process that told of our own work last: it tells us nothing new.
-        self._told_by = 0
+        #: The server's process that sent this process's last notification: it brings no news here.
+        self._sent_by = 0
 
-    def ring(self) -> None:
-        """Something may be due: this process knows at once, the others are told soon."""
+    def announce(self) -> None:
+        """Say that something may be due. This process knows at once, and the others soon."""
         self._work.set()
-        self._untold = True
-        if self._teller is None or self._teller.done():
-            self._teller = asyncio.create_task(self._tell())
+        self._unsent = True
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send())
 
-    def still(self) -> None:
-        """Whoever looks now sees what was rung for before."""
+    def clear(self) -> None:
+        """Forget what was announced: the claim that begins now sees all of it."""
         self._work.clear()
 
-    async def heard(self, timeout: float, clock: Clock) -> None:
-        """Until it rings, here or elsewhere, or so long."""
+    async def wait(self, timeout: float) -> None:
+        """Return after a notification, from here or elsewhere, or after the timeout."""
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen())
         if self._work.is_set():
             return
         work = asyncio.ensure_future(self._work.wait())
-        timer = asyncio.ensure_future(clock.sleep(timeout))
+        timer = asyncio.ensure_future((self._server.clock or SYSTEM).sleep(timeout))
         await _first_of(work, timer)
 
     async def close(self) -> None:
@@ -62,34 +62,36 @@ class Bell:
             self._listener.cancel()
             with suppress(asyncio.CancelledError):
                 await self._listener
-        if self._teller is not None:
-            await self._teller
+        if self._sender is not None:
+            await self._sender
 
-    async def _tell(self) -> None:
-        """After the commit, on another connection, and not more often than is useful: NOTIFY makes commits wait for
-        each other, so none carries one (protocol 23)."""
-        while self._untold:
-            self._untold = False
+    async def _send(self) -> None:
+        """Notify other processes, after the commit and on another connection.
+
+        No commit carries a NOTIFY of its own, because NOTIFY makes commits wait for each other (protocol 23).
+        """
+        while self._unsent:
+            self._unsent = False
             with suppress(LedgerError):
-                await self._transacted(self._notified)
+                await self._server.transacted(self._server.long_reads, self._notified)
             closing = asyncio.ensure_future(self._closing.wait())
             pause = asyncio.ensure_future(SYSTEM.sleep(NOTIFY_SECONDS))
             await _first_of(closing, pause)
 
     async def _notified(self, wire: Wire) -> None:
-        self._told_by = wire.pid
+        self._sent_by = wire.pid
         await wire.ask("SELECT pg_notify($1, '')", self.channel)
 
     async def _listen(self) -> None:
-        """Be told by other processes, for as long as the ledger is open."""
+        """Take notifications of other processes, for as long as the ledger is open."""
         while True:
             with suppress(LedgerError, Lost, Clash):
-                wire = await self._connected()
+                wire = await self._server.connected(by_index=False)
                 try:
                     await wire.ask(f"LISTEN {self.channel}")
-                    self._work.set()  # what was said before it listened is not heard
+                    self._work.set()  # notifications that were sent before do not arrive
                     while True:
-                        if set(await wire.notified()) - {self._told_by}:
+                        if set(await wire.notified()) - {self._sent_by}:
                             self._work.set()
                 finally:
                     await wire.close()

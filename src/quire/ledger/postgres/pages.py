@@ -1,66 +1,62 @@
-"""Leaves: lines of the log that one statement writes of many records, as one row.
+"""Pages of lines: lines of the log of many records, written by one statement as one row of the table ``leaves``.
 
-A line as a row of its own is two entries into indexes, a header, and a record in the server's own log: a good part of
+A line as a row of its own costs two entries in indexes, a header, and a record in the server's own log: a good part of
 what a move of a short record costs the server. A busy worker claims and settles hundreds of records at a time. Their
-lines are a leaf: a row with an array for each column of the log.
+lines are a page: a row with an array for each column of the log.
 
-No index says which leaves have lines of a record. Its row names the last one (``log_at``), and each leaf names for each
-of its records the one before (``before``), so a record's log is found by going back. Who writes a leaf must know that:
-the server does when it claims; a process does of records that it holds, by the hash at the end of their logs, which
-moves with every line.
+No index says which pages have lines of a record. The record's row names its last page (``log_at``), and each page names
+for each of its records the page before (``before``), so a record's log is found by going back. The writer of a page
+must know the page before: the server knows it when it claims; a process knows it of records that it holds, by the hash
+at the end of their logs, which changes with every line.
 
-A leaf has at most one line of a record, and at least ``FEW`` lines: fewer are rows of ``events``, as are lines with
-long texts and all that is decided under locks. The numbers of both come from one sequence, in steps of ``ROOM``.
+A page has at most one line of a record, and at least ``FEW`` lines: fewer lines are rows of ``events``, as are lines
+with long texts and all lines that are decided under locks. The numbers of both come from one sequence, in steps of
+``ROOM``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from quire.model.event import Event
-from quire.model.record import Record, Status
 from quire.model.row import field_names
 
-#: So many lines are a leaf.
+#: From this many lines on, lines are a page.
 FEW = 20
-#: A leaf has at most so many lines: the step of the sequence (schema/postgres/003_leaves.sql).
+#: A page has at most this many lines: the step of the sequence (schema/postgres/003_leaves.sql).
 ROOM = 1024
-#: The leaves of records that run here: as many as there are images of them, and some that nobody asks for any more.
-MOST_KNOWN = 50_000
 
-#: The columns of the log that lines of a leaf have apart: all but ``seq``.
+#: The columns of a page, each an array: all columns of the log but ``seq``.
 COLUMNS = field_names(Event)[1:]
 _LISTED = ", ".join(COLUMNS)
 
 
 def of_place(column: str) -> str:
-    """SQL: the value of a line, by its ``place`` in a ``leaf``."""
-    return f"leaf.{column}[CASE WHEN cardinality(leaf.{column}) = 1 THEN 1 ELSE place END]"
+    """SQL: the value of a line, by its ``place`` in a ``page``."""
+    return f"page.{column}[CASE WHEN cardinality(page.{column}) = 1 THEN 1 ELSE place END]"
 
 
-def _unfolded(leaf: str) -> str:
-    """SQL: a table ``leaf``, given as a query, and with each leaf its lines as a table ``line``.
+def _unfolded(page: str) -> str:
+    """SQL: a table ``page``, given as a query, and the lines of each page as a table ``line``.
 
-    What all lines have in common is looked up once for a leaf (OFFSET 0): a long array is read anew at each look.
+    A value that all lines have in common is read once for the page (OFFSET 0), because each access reads a whole array.
     """
-    common = ", ".join(f"cardinality(leaf.{name}) = 1 AS one_{name}, leaf.{name}[1] AS all_{name}" for name in COLUMNS)
+    common = ", ".join(f"cardinality(page.{name}) = 1 AS one_{name}, page.{name}[1] AS all_{name}" for name in COLUMNS)
     return f"""
-        ({leaf} OFFSET 0) AS leaf
+        ({page} OFFSET 0) AS page
         CROSS JOIN LATERAL (SELECT {common} OFFSET 0) AS common
-        CROSS JOIN LATERAL unnest({", ".join(f"leaf.{name}" for name in COLUMNS)}) WITH ORDINALITY
+        CROSS JOIN LATERAL unnest({", ".join(f"page.{name}" for name in COLUMNS)}) WITH ORDINALITY
             AS line ({_LISTED}, place)
     """
 
 
-_LINE = "leaf.seq + place - 1 AS seq, " + ", ".join(
+_LINE = "page.seq + place - 1 AS seq, " + ", ".join(
     f"CASE WHEN one_{name} THEN all_{name} ELSE line.{name} END" for name in COLUMNS
 )
-#: The lines of all leaves after one number, up to another; at most so many. They come leaf by leaf, in order, because
-#: the leaves do: to ask for an order would make the server take all of them apart, and then leave out most.
+#: The lines of all pages after one number, up to another; at most so many. They come in order because
+#: the pages do. An ORDER BY would make the server take all pages apart, and then leave out most of the lines.
 _WITHIN = f"SELECT * FROM leaves WHERE seq > $1::bigint - {ROOM} AND seq <= $2::bigint ORDER BY seq"
-_IN_LEAVES = f"""
+_IN_PAGES = f"""
     SELECT {_LINE} FROM {_unfolded(_WITHIN)}
-    WHERE line.hash IS NOT NULL AND leaf.seq + place - 1 > $1::bigint AND leaf.seq + place - 1 <= $2::bigint
+    WHERE line.hash IS NOT NULL AND page.seq + place - 1 > $1::bigint AND page.seq + place - 1 <= $2::bigint
     LIMIT $3::bigint
 """
 #: The lines of the ledger after one number, up to another; at most so many, in order.
@@ -70,11 +66,11 @@ LINES = f"""
             SELECT seq, {_LISTED} FROM events WHERE seq > $1::bigint AND seq <= $2::bigint ORDER BY seq LIMIT $3::bigint
         )
         UNION ALL
-        ({_IN_LEAVES})
+        ({_IN_PAGES})
     ) AS log ORDER BY seq LIMIT $3::bigint
 """
-#: Is there anything after this one? In order: the planner, who takes a third of them for newer, would otherwise read
-#: the table from its beginning.
+#: Is there any line after this one? The ORDER BY is needed: the planner takes a third of all lines for newer, and would
+#: otherwise read the table from its beginning.
 NEWER = f"""
     (SELECT 1 FROM events WHERE seq > $1::bigint ORDER BY seq LIMIT 1)
     UNION ALL
@@ -86,31 +82,31 @@ NEWER = f"""
 
 
 def log_of(asked: str, *, many: bool = False, as_long_as: str = "true") -> str:
-    """SQL: a table ``log`` of all lines of the records that ``asked`` names, a query for a column ``record_id``.
+    """SQL: a table ``log`` of all lines of the records that ``asked`` names, which is a query for ``record_id``.
 
-    ``many``: of many records, which share leaves: a leaf is then unfolded as a whole. Otherwise each line is looked up.
-    ``as_long_as``: goes back from ``leaf`` to ``older`` as long as this holds; lines before that need not be there.
+    ``many``: many records share pages, so each page is unfolded as a whole. Otherwise each line is looked up.
+    ``as_long_as``: the condition for going back from ``page`` to ``older``; lines before that may be left out.
     """
     if many:
-        wanted = "SELECT leaf AS seq, array_agg(place) AS places FROM chain WHERE place IS NOT NULL GROUP BY leaf"
+        wanted = "SELECT page AS seq, array_agg(place) AS places FROM chain WHERE place IS NOT NULL GROUP BY page"
         lines = f"""
             SELECT {_LINE} FROM {_unfolded(f"SELECT * FROM ({wanted}) AS wanted JOIN leaves USING (seq)")}
             WHERE line.hash IS NOT NULL AND line.place = ANY(places)
         """
     else:
         lines = f"""
-            SELECT leaf.seq + place - 1, {", ".join(map(of_place, COLUMNS))}
-            FROM chain JOIN leaves AS leaf ON leaf.seq = chain.leaf
-            WHERE place IS NOT NULL AND leaf.hash[place] IS NOT NULL
+            SELECT page.seq + place - 1, {", ".join(map(of_place, COLUMNS))}
+            FROM chain JOIN leaves AS page ON page.seq = chain.page
+            WHERE place IS NOT NULL AND page.hash[place] IS NOT NULL
         """
     return f"""
         WITH RECURSIVE asked AS MATERIALIZED ({asked}),
-        chain (record_id, leaf, place) AS (
-            SELECT asked.record_id, leaf.seq, array_position(leaf.record_id, asked.record_id)::bigint
-            FROM asked JOIN records ON records.record_id = asked.record_id JOIN leaves AS leaf ON leaf.seq = log_at
+        chain (record_id, page, place) AS (
+            SELECT asked.record_id, page.seq, array_position(page.record_id, asked.record_id)::bigint
+            FROM asked JOIN records ON records.record_id = asked.record_id JOIN leaves AS page ON page.seq = log_at
             UNION ALL
             SELECT chain.record_id, older.seq, array_position(older.record_id, chain.record_id)::bigint
-            FROM chain JOIN leaves AS leaf ON leaf.seq = chain.leaf
+            FROM chain JOIN leaves AS page ON page.seq = chain.page
             JOIN leaves AS older ON older.seq = {of_place("before")}
             WHERE place IS NOT NULL AND {as_long_as}
         ),
@@ -122,14 +118,14 @@ def log_of(asked: str, *, many: bool = False, as_long_as: str = "true") -> str:
     """
 
 
-#: Lines of leaves, by number and hash, are marked as gone, without their texts; answers how many of each leaf. By their
-#: versions, and the leaves before, lines that are still there are found.
+#: Marks lines of pages as gone, by number and hash, and deletes their texts; answers how many of each page. Their
+#: versions and the numbers of earlier pages stay, because lines that are still there are found by them.
 FORGET = f"""
     WITH gone AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::text[]) AS gone (seq, hash)),
     found AS MATERIALIZED (
-        SELECT leaf.seq, array_agg(gone.seq - leaf.seq + 1) AS places FROM gone
-        JOIN leaves AS leaf ON leaf.seq > gone.seq - {ROOM} AND leaf.seq <= gone.seq
-        WHERE leaf.hash[gone.seq - leaf.seq + 1] = gone.hash GROUP BY leaf.seq
+        SELECT page.seq, array_agg(gone.seq - page.seq + 1) AS places FROM gone
+        JOIN leaves AS page ON page.seq > gone.seq - {ROOM} AND page.seq <= gone.seq
+        WHERE page.hash[gone.seq - page.seq + 1] = gone.hash GROUP BY page.seq
     )
     UPDATE leaves SET hash = ARRAY(
         SELECT CASE WHEN place = ANY(found.places) THEN NULL ELSE line.hash END
@@ -140,63 +136,9 @@ FORGET = f"""
     ) END
     FROM found WHERE leaves.seq = found.seq RETURNING cardinality(found.places)
 """
-#: Leaves of which nothing is left go, but for those that lead to others: these may go when those are gone.
+#: Deletes pages without lines. Exception: a page that leads to other pages stays until those are gone.
 EMPTY = f"""
-    DELETE FROM leaves AS leaf
+    DELETE FROM leaves AS page
     WHERE seq > $1::bigint - {ROOM} AND seq <= $2::bigint AND array_remove(hash, NULL) = '{{}}'
-        AND NOT EXISTS (SELECT 1 FROM leaves AS older WHERE older.seq = ANY(leaf.before))
+        AND NOT EXISTS (SELECT 1 FROM leaves AS older WHERE older.seq = ANY(page.before))
 """
-#: What a claim writes of its lines, which it has in a table ``taken``.
-CLAIMED = f"""
-    told AS (
-        INSERT INTO events ({_LISTED})
-        SELECT record_id, n, v, now, 'claimed', body, run, $4, hash FROM taken
-        WHERE (SELECT count(*) FROM taken) NOT BETWEEN $15::bigint AND {ROOM}
-    ),
-    leaf AS (
-        INSERT INTO leaves ({_LISTED}, before)
-        SELECT array_agg(record_id), array_agg(n), array_agg(v), ARRAY[min(now)], ARRAY['claimed'], array_agg(body),
-            array_agg(run), ARRAY[$4], array_agg(hash), array_agg(log_at)
-        FROM taken HAVING count(*) BETWEEN $15::bigint AND {ROOM}
-        RETURNING seq
-    )
-"""
-
-
-class Ends:
-    """In which leaf the log of a record ends, of records that run here; by the hash of the log's last line."""
-
-    def __init__(self) -> None:
-        #: None: no line of it is in any.
-        self._known: dict[str, int | None] = {}
-
-    def before(self, rows: Iterable[Record]) -> list[int | None] | None:
-        """The leaves in which the logs of these end; None if one of them is not known."""
-        known = self._known
-        try:
-            return [known[row.log_hash] for row in rows]
-        except KeyError:
-            return None
-
-    def put(self, rows: Iterable[Record], leaves: Iterable[int | None]) -> None:
-        self._known.update(zip([row.log_hash for row in rows], leaves, strict=True))
-        self._forget()
-
-    def _forget(self) -> None:
-        while len(self._known) > MOST_KNOWN:
-            del self._known[next(iter(self._known))]
-
-    def moved(self, before: Mapping[str, Record | None], after: Mapping[str, Record], leaf: int | None) -> None:
-        """These logs have gone on: in this leaf; None: in rows, so that the last leaf of each is the one it was."""
-        known = self._known
-        for record_id, row in after.items():
-            old = before[record_id]
-            if old is None:  # it is new
-                end = None
-            elif old.log_hash in known:
-                end = known.pop(old.log_hash)
-            else:
-                continue
-            if row.status is Status.RUNNING:
-                known[row.log_hash] = end if leaf is None else leaf
-        self._forget()

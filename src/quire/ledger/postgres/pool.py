@@ -1,4 +1,4 @@
-"""Lanes of connections to PostgreSQL: each has connections for one purpose; and who has one when."""
+"""Pools of connections to PostgreSQL: each pool has connections for one purpose, and lends them to blocks of code."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from quire.errors import LedgerError
 from quire.ledger.postgres.wire import Wire
 
 
-class Lane:
+class Pool:
     """Connections for one purpose, at most ``size`` of them, made when they are needed and kept."""
 
     def __init__(self, connect: Callable[[], Awaitable[Wire]], size: int) -> None:
         self._connect = connect
         self._size = size
-        #: So many connections there are, idle ones and others.
+        #: How many connections exist, idle or lent.
         self._count = 0
         self._places = asyncio.Semaphore(size)
         self._idle: list[Wire] = []
@@ -23,13 +23,14 @@ class Lane:
 
     @property
     def free(self) -> bool:
-        """A block gets a connection at once."""
+        """Whether a block gets a connection at once."""
         return not self._places.locked()
 
     def wire(self, *, behind: bool = False) -> Lent:
-        """A connection for a block. If the block leaves it in the middle of something, it is not used again.
+        """Lend a connection to a block. A connection that the block leaves in the middle of something is closed.
 
-        ``behind``: rather one that was just passed on, though it has answers to give, than one more.
+        ``behind``: prefer a connection that another block has passed on, although answers are still on their way to
+        that block, to a new connection.
         """
         return Lent(self, behind)
 
@@ -74,7 +75,7 @@ class Lane:
         await wire.close()
 
     async def drop(self) -> None:
-        """Close what nobody uses at this moment."""
+        """Close the connections that nobody uses at this moment."""
         while self._idle:
             await self._close(self._idle.pop())
 
@@ -84,29 +85,29 @@ class Lane:
 
 
 class Lent:
-    """A connection of a lane, for one block."""
+    """A connection of a pool, lent to one block."""
 
-    #: The block waits for its last answers only.
+    #: The block has sent its last statement, and only waits for answers.
     passed_on = False
 
-    def __init__(self, lane: Lane, behind: bool) -> None:
-        self._lane = lane
+    def __init__(self, pool: Pool, behind: bool) -> None:
+        self._pool = pool
         self._behind = behind
 
     async def __aenter__(self) -> Wire:
-        self._wire = await self._lane._lend(self._behind)
+        self._wire = await self._pool._lend(self._behind)
         self._wire.pass_on = self.pass_on
         return self._wire
 
     def pass_on(self) -> None:
-        """The next block may have it, unless there will be none."""
-        if self._lane._closed:
+        """Let the next block have the connection, unless the pool is closed."""
+        if self._pool._closed:
             return
         self.passed_on = True
         self._wire.pass_on = None
-        self._lane._pass_on(self._wire)
+        self._pool._pass_on(self._wire)
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.passed_on:  # or else whoever has it next finds out whether it is still good
+        if not self.passed_on:  # otherwise the next block finds out whether the connection is still good
             self._wire.pass_on = None
-            await self._lane._take_back(self._wire)
+            await self._pool._take_back(self._wire)

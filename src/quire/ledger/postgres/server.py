@@ -1,8 +1,8 @@
-"""The way to a PostgreSQL ledger: its address, its connections and migrations, transactions that are tried again.
+"""The PostgreSQL server that holds the ledger: its address, its connections, transactions, migrations and time.
 
-Commits, claims, beats, small looks and long reads have lanes of connections of their own: none of them waits for
-another. With the claims go a worker's first beat, which they follow, large commits, which go between them
-(docs/decisions/033), and what is rare: takeovers, orders, settings, rotation.
+Commits, claims, beats, small reads and long reads each have a pool of connections of their own: none of them waits for
+another. The pool of claims also takes a worker's first beat (its first claim follows), large commits, which go between
+claims (docs/decisions/033), and what is rare: takeovers, orders, settings, rotation.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from quire.clock import SYSTEM, Clock
+from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable
-from quire.ledger.base import Ledger
-from quire.ledger.postgres.flushes import MOST_UNDER_WAY
-from quire.ledger.postgres.notifications import Bell
-from quire.ledger.postgres.pool import Lane
-from quire.ledger.postgres.view import CLOCK
+from quire.ledger.postgres.pool import Pool
 from quire.ledger.postgres.wire import Address, Clash, Lost, Param, Spoiled, Wire
 from quire.ledger.queries import migrations
 
@@ -32,48 +28,57 @@ PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 10
 #: How often a transaction that met another one is repeated.
 MOST_TRIES = 25
+#: How many flushes of small reads may be under way at once.
+READS_UNDER_WAY = 2
 
-#: Alone: every transaction that began before has ended, and the next will see what this one did.
+#: The part of a number of the log that fits into the name of a lock.
+NUMBER_BITS = (1 << 40) - 1
+
+#: Wait until every transaction that began before has ended; the next one sees what this one did.
 EXCLUSIVE = "SELECT pg_advisory_xact_lock($1::bigint)"
 
 
-class PostgresLink(Ledger):
-    """What all verbs stand on: where the ledger is, and how to be connected to it."""
+class Server:
+    """The way to one ledger: ``url`` is ``postgresql://…?schema=NAME&fast=off``, where both options may be left out."""
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
-        self.url = url
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
-        self.schema = dict(options).get("schema", "quire")
+        own = {name: value for name, value in options if name in ("schema", "fast")}
+        self.schema = own.get("schema", "quire")
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", self.schema) or self.schema.startswith("pg_"):
             raise LedgerError(
                 f"{self.schema!r} cannot be the schema of a ledger; take lower-case letters, digits and underscores"
             )
-        others = urlencode([(name, value) for name, value in options if name != "schema"])
-        self._address = Address(urlunsplit(parts._replace(query=others)))
+        if own.get("fast", "on") not in ("on", "off"):
+            raise LedgerError(f"the address of the ledger says fast={own['fast']!r}; write fast=on or fast=off")
+        #: Whether the short ways of ``quire.ledger.postgres.fast`` are taken.
+        self.fast = own.get("fast", "on") == "on"
+        others = urlencode([(name, value) for name, value in options if name not in own])
+        self.address = Address(urlunsplit(parts._replace(query=others)))
         self.clock = clock
-        self._commits = Lane(lambda: self._connected(driven=True), 3)
-        self._claims = Lane(lambda: self._connected(driven=True), 1)
-        self._beats = Lane(lambda: self._connected(driven=True), 1)
-        self._looks = Lane(lambda: self._connected(driven=True), MOST_UNDER_WAY)
-        self._reads = Lane(lambda: self._connected(driven=False), 6)
-        self._control_key = self._key("control")
-        #: Marks the advisory locks that tell event readers of open transactions; the low 40 bits are a number.
-        self._events_key = (self._key("events") & 0x3FFFFF | 0x400000) << 40
-        self._bell = Bell(
-            f"quire_{self._key('work') & 0xFFFFFFFFFFFF:x}",
-            lambda body: self._transacted(self._reads, body),
-            lambda: self._connected(driven=False),
-        )
+        self.commits = Pool(lambda: self.connected(by_index=True), 3)
+        self.claims = Pool(lambda: self.connected(by_index=True), 1)
+        self.beats = Pool(lambda: self.connected(by_index=True), 1)
+        self.reads = Pool(lambda: self.connected(by_index=True), READS_UNDER_WAY)
+        self.long_reads = Pool(lambda: self.connected(by_index=False), 6)
+        self.control_key = self.key("control")
+        #: Marks the advisory locks that name open transactions for readers of the log; the low bits are a number.
+        self.events_key = (self.key("events") & 0x3FFFFF | 0x400000) << 40
 
-    def _key(self, *parts: str) -> int:
-        """A number for an advisory lock: signed, 64 bits, one for each name in each schema."""
+    def key(self, *parts: str) -> int:
+        """Return the number of an advisory lock: signed, 64 bits, one for each name in each schema."""
         text = "\0".join((self.schema, *parts)).encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
+    @property
+    def given_now(self) -> float | None:
+        """The time of the clock that this ledger was given; None: the server's own clock counts."""
+        return None if self.clock is None else self.clock.now()
+
     # -- connections -------------------------------------------------------------------------------------------
 
-    async def _connected(self, *, driven: bool) -> Wire:
+    async def connected(self, *, by_index: bool) -> Wire:
         settings = {
             "search_path": f'"{self.schema}"',
             "client_encoding": "UTF8",
@@ -81,30 +86,30 @@ class PostgresLink(Ledger):
             "idle_in_transaction_session_timeout": f"{SILENCE_SECONDS}s",
             "lock_timeout": f"{int(PATIENCE_SECONDS / 2)}s",
             "statement_timeout": f"{int(PATIENCE_SECONDS)}s",
-            # Whoever waits for a lock although its process is gone, gives up.
+            # A statement that waits for a lock although its process is gone gives up.
             "client_connection_check_interval": "2s",
             "jit": "off",
-            # Numbers are written in full, as Python writes them: the server hashes lines of logs, too (postgres_claim).
+            # Numbers are written in full, as Python writes them, because the server hashes lines of logs, too.
             "extra_float_digits": "1",
         }
-        if driven:
-            # Every statement of these connections goes by an index. Tables that are new have no statistics yet, and a
-            # plan that reads a whole table while it is small would be kept while it grows.
+        if by_index:
+            # Every statement of these connections uses an index. Tables that are new have no statistics yet, and a
+            # plan that reads a whole table while it is small would be kept while the table grows.
             settings |= {"plan_cache_mode": "force_generic_plan"} | dict.fromkeys(
                 ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off"
             )
-        return await self._address.connect(settings)
+        return await self.address.connect(settings)
 
     async def open(self) -> None:
         async def migrated(wire: Wire) -> None:
             ((encoding,),) = await wire.ask("SHOW server_encoding")
             if encoding != "UTF8":
                 raise LedgerError(
-                    f"the database {self._address.shown} keeps texts in {encoding}; a ledger needs one in UTF8"
+                    f"the database {self.address.shown} keeps texts in {encoding}; a ledger needs one in UTF8"
                 )
             wire.send("BEGIN")
-            # Two processes may open a new ledger at the same moment: the second finds it made.
-            wire.send(EXCLUSIVE, self._key("migration"))
+            # Two processes may open a new ledger at the same moment: the second one finds the tables made.
+            wire.send(EXCLUSIVE, self.key("migration"))
             wire.send("SELECT count(*) FROM pg_namespace WHERE nspname = $1", self.schema)
             ((exists,),) = (await wire.flush())[-1].rows()
             if not exists:
@@ -114,9 +119,9 @@ class PostgresLink(Ledger):
             await wire.flush()
 
         try:
-            await self._transacted(self._looks, migrated)
+            await self.transacted(self.reads, migrated)
         except BaseException:
-            await self._looks.drop()
+            await self.reads.drop()
             raise
 
     async def _migrate(self, wire: Wire) -> None:
@@ -133,13 +138,13 @@ class PostgresLink(Ledger):
             ((version,),) = await wire.ask("SELECT schema_version FROM ledger")
         elif tables:
             raise LedgerError(
-                f"the schema {self.schema!r} of {self._address.shown} has tables, but is not a Quire ledger; "
+                f"the schema {self.schema!r} of {self.address.shown} has tables, but is not a Quire ledger; "
                 "choose another (?schema=NAME)"
             )
         scripts = migrations("postgres")
         if version > len(scripts):
             raise LedgerError(
-                f"the ledger {self._address.shown} (schema {self.schema!r}) was made by a newer Quire "
+                f"the ledger {self.address.shown} (schema {self.schema!r}) was made by a newer Quire "
                 f"(schema {version}, this one knows {len(scripts)}); update Quire to open it"
             )
         for number, script in enumerate(scripts[version:], version + 1):
@@ -148,53 +153,40 @@ class PostgresLink(Ledger):
             await wire.ask("UPDATE ledger SET schema_version = $1", number)
 
     async def close(self) -> None:
-        await self._bell.close()
-        for lane in (self._commits, self._claims, self._beats, self._looks, self._reads):
-            await lane.close()
-
-    async def now(self) -> float:
-        if self.clock is not None:
-            return self.clock.now()
-        ((now,),) = await self._asked(f"SELECT {CLOCK}")
-        return float(now)
-
-    @property
-    def _told(self) -> float | None:
-        return None if self.clock is None else self.clock.now()
-
-    async def wait_for_work(self, timeout: float) -> None:
-        await self._bell.heard(timeout, self.clock or SYSTEM)
+        for pool in (self.commits, self.claims, self.beats, self.reads, self.long_reads):
+            await pool.close()
 
     # -- transactions ------------------------------------------------------------------------------------------
 
-    async def _transacted(
-        self, lane: Lane, body: Callable[[Wire], Awaitable[T]], *, once: bool = False, behind: bool = False
+    async def transacted(
+        self, pool: Pool, body: Callable[[Wire], Awaitable[T]], *, once: bool = False, behind: bool = False
     ) -> T:
-        """Run the body on a connection; again, if another transaction was in the way or the connection was stale.
+        """Run the body on a connection of the pool, and again if another transaction or a stale connection stopped it.
 
-        ``once``: where another was in the way, the caller goes another way.
+        ``once``: if another transaction was in the way, raise ``Clash`` at once, because the caller has another way.
+        ``behind``: see ``Pool.wire``.
         """
         for tries in range(1, MOST_TRIES + 1):
             try:
-                lent = lane.wire(behind=behind)
+                lent = pool.wire(behind=behind)
                 async with lent as wire, asyncio.timeout(PATIENCE_SECONDS):
                     try:
                         return await body(wire)
                     except asyncio.CancelledError:
-                        raise  # it may be in the middle of a flush: the lane closes the connection
+                        raise  # the body may be in the middle of a flush: the pool closes the connection
                     except BaseException:
                         if not lent.passed_on:
                             await wire.rollback()
                         raise
             except TimeoutError:
                 raise LedgerUnavailable(
-                    f"the PostgreSQL server at {self._address.shown} did not answer for {PATIENCE_SECONDS:.0f} seconds"
+                    f"the PostgreSQL server at {self.address.shown} did not answer for {PATIENCE_SECONDS:.0f} seconds"
                 ) from None
             except Lost as error:
-                # A connection may have died while nobody used it. Nothing can have landed before a COMMIT was sent.
+                # A connection may have died while nobody used it. Before a COMMIT was sent, nothing can have landed.
                 if error.landed or tries > 3:
                     raise LedgerUnavailable(
-                        f"the connection to the PostgreSQL server at {self._address.shown} was lost: {error}"
+                        f"the connection to the PostgreSQL server at {self.address.shown} was lost: {error}"
                     ) from error
             except Clash as error:
                 if once:
@@ -203,16 +195,16 @@ class PostgresLink(Ledger):
                     raise Spoiled(str(error)) from error
                 if tries == MOST_TRIES:
                     raise LedgerUnavailable(
-                        f"other transactions stood in the way {tries} times at {self._address.shown}: {error}"
+                        f"other transactions stood in the way {tries} times at {self.address.shown}: {error}"
                     ) from error
         raise AssertionError("unreachable")
 
-    async def _asked(self, sql: str, *params: Param, lane: Lane | None = None) -> list[tuple[Any, ...]]:
-        """One statement by itself."""
-        return await self._transacted(lane or self._reads, lambda wire: wire.ask(sql, *params))
+    async def ask(self, sql: str, *params: Param, pool: Pool | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of one statement, which is a transaction of its own."""
+        return await self.transacted(pool or self.long_reads, lambda wire: wire.ask(sql, *params))
 
-    async def _changed(self, sql: str, *params: Param) -> int:
-        """One small transaction; answers how many rows it changed."""
+    async def changed(self, sql: str, *params: Param) -> int:
+        """Run one statement in a transaction, and return how many rows it changed."""
 
         async def body(wire: Wire) -> int:
             wire.send("BEGIN")
@@ -220,7 +212,7 @@ class PostgresLink(Ledger):
             wire.send("COMMIT")
             return (await wire.flush())[place].count
 
-        return await self._transacted(self._claims, body)
+        return await self.transacted(self.claims, body)
 
 
 def _statements(script: str) -> Iterator[str]:

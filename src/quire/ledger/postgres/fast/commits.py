@@ -1,108 +1,139 @@
-"""Commits of one flush: decided over what this process knows, and undone by the server where that is not so any more.
+"""Optimistic commits: decided over what this process knows, and undone by the server if that is no longer true.
 
-Most changes are moves of records that this very process holds, and nobody else may move those. Their rows are as they
-were left here, so they need not be locked and read before the decision: it is made over the images at hand, and every
-statement says what it takes for granted. One that finds the ledger otherwise divides by zero, which undoes the whole
-transaction; the changes are then decided as usual, under locks (see ``postgres_decide``). So a guess costs a flush when
-it is wrong and saves one when it is right; what may land is the same.
+Most changes are moves of records that this very process holds, and nobody else may move those. Their rows are as this
+process left them, so they need not be locked and read before the decision: it is made over the images at hand, and
+every statement says what it takes for granted. A statement that finds the ledger otherwise divides by zero, which
+undoes the whole transaction; the changes are then decided by a locked commit. An optimistic commit costs a flush if it
+fails and saves one if it succeeds; what may land is the same (docs/decisions/008).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 
-from quire.ledger.postgres.view import CLOCK, SIGNATURE, View
-from quire.model.change import Change
-from quire.model.event import Event
+from quire.ledger.postgres.fast.writer import OptimisticWriter
+from quire.ledger.postgres.known import Known
+from quire.ledger.postgres.locked import Locked
+from quire.ledger.postgres.notifications import Notifications
+from quire.ledger.postgres.server import Server
+from quire.ledger.postgres.view import CLOCK, SIGNATURE, Missing, View
+from quire.ledger.postgres.want import Want
+from quire.ledger.postgres.wire import Clash, Wire, Wrong, array
+from quire.ledger.postgres.writer import Writer
+from quire.model.change import Applied, Change, Verdict
 from quire.model.receipt import Kind, Stage
-from quire.model.record import Record
-from quire.model.row import field_names
-from quire.model.side import Control, Worker
 from quire.rules.claims import limited
+from quire.rules.draft import Draft
 
-#: The orders are as they were known, the workers under which new records begin are still open; and what time it is.
-STANDS = f"""
+#: From this many changes on, a commit goes behind others on the connection of the claims.
+MANY = 50
+
+#: What time it is; and the orders are as they were known, and the workers under which new records begin are still open.
+_STILL = f"""
     SELECT {CLOCK}, 1 / ({SIGNATURE} = $1)::int, (
         SELECT 1 / (count(*) = cardinality($2::text[]))::int FROM workers
         WHERE worker_id = ANY($2::text[]) AND closed IS NULL
     )
 """
-#: The columns of the log but ``seq``, which the server draws.
-LINE = ", ".join(field_names(Event)[1:])
-#: What of a line an update does not know by itself; and the whole of it, as the update answers it.
-TOLD = {"told_at": "float8", "told_kind": "text", "told_body": "text", "told_change": "text"}
-TELLS = (
-    "records.record_id, records.log_seq, records.version, told_at, told_kind, told_body, records.run_id, told_change, "
-    "records.log_hash"
-)
-#: Under these names an update says what its rows were before.
-WAS = {"was_version": "bigint", "was_hash": "text", "was_facts": "bigint"}
-UNCHANGED = "records.version = new.was_version AND records.log_hash = new.was_hash AND records.facts = new.was_facts"
-
-#: Receipts that look at more than their own key: effects that were done, fan-ins, and places in a loop (written anew).
+#: Receipts whose rules read more than their own key: effects that were done, fan-ins, and places in a loop.
 _LINKED = frozenset({Kind.ONCE, Kind.UNDO, Kind.MAP, Kind.EACH})
 
 
-def guarded(update: str, count: str, told: str = "") -> str:
-    """The update, which undoes everything unless it finds as many rows as it was given.
+class OptimisticCommits:
+    """Commits by one flush."""
 
-    ``told``: what it answers of each row, as one line of the log.
-    """
-    moved = f"moved AS ({update} RETURNING {told or 1})"
-    lines = f", lines AS (INSERT INTO events ({LINE}) SELECT * FROM moved)" if told else ""
-    return f"WITH {moved}{lines} SELECT 1 / (count(*) = {count})::int FROM moved"
+    def __init__(
+        self, server: Server, known: Known, locked: Locked, notifications: Notifications, inline_bytes: int
+    ) -> None:
+        self._server = server
+        self._known = known
+        self._locked = locked
+        self._notifications = notifications
+        self._inline_bytes = inline_bytes
+
+    async def commit(self, changes: Sequence[Change]) -> list[Verdict] | None:
+        """Commit these changes; None: nothing was written, and a locked commit decides."""
+        known = self._known
+        view = known_view(changes, known)
+        if view is None or known.orders is None:
+            return None
+        signature = known.orders.signature
+        # Many changes keep the server busy for a while. They go behind the claim that is under way, and the next claim
+        # goes behind them: the server's one process finds its next work when it is done. Few only wait for the disk.
+        many = len(changes) >= MANY
+        pool = self._server.claims if many and self._server.claims.free else self._server.commits
+
+        async def body(wire: Wire) -> list[Verdict]:
+            draft = Draft(view, view.now)
+            self._locked.lock(wire, Want(quiet=set(view.workers)))
+            still = wire.send(_STILL, signature, array("text", sorted(view.workers)))
+            verdicts: list[Verdict] = []
+            for change in changes:
+                verdict = draft.change(change)
+                if type(verdict) is not Applied or verdict.again:
+                    raise Wrong
+                verdicts.append(verdict)
+            writer = OptimisticWriter(Writer(wire, self._inline_bytes), known.last_pages)
+            writer.write(view, draft)
+            answers = await wire.flush(commits=True, last=many)
+            known.heard(answers[still].rows()[0][0])
+            page = None if writer.page is None else answers[writer.page].rows()[0][0]
+            known.last_pages.moved(view.records, draft.records, page)
+            known.remember(draft.records.values())
+            if draft.woke:
+                self._notifications.announce()
+            return verdicts
+
+        try:
+            return await self._server.transacted(pool, body, once=True, behind=many)
+        except (Wrong, Missing, Clash):
+            for change in changes:
+                known.images.pop(change.record_id, None)
+            return None
 
 
-class Known:
-    """How the ledger stood when this process heard of it last."""
-
-    def __init__(self, epoch: int, sealed: str, controls: dict[str, Control], signature: str) -> None:
-        self.epoch = epoch
-        self.sealed = sealed
-        self.controls = controls
-        self.signature = signature
-
-    def view(
-        self, changes: Iterable[Change], images: Mapping[str, Record], workers: Mapping[str, Worker], now: float
-    ) -> View | None:
-        """What these changes are decided over; None if one of them needs a look at more than is known here."""
-        view = View()
-        view.epoch, view.sealed, view.controls, view.now = self.epoch, self.sealed, self.controls, now
-        records, receipts = view.records, view.receipts
-        for change in changes:
-            image = change.image
-            if change.version == 0:
-                records[change.record_id] = None
-                if change.keep is not None and change.worker is not None:
-                    if change.worker not in workers or limited(change.keep):
-                        return None
-                    view.workers[change.worker] = workers[change.worker]
-            else:
-                known = images.get(change.record_id)
-                if (
-                    known is None
-                    or known.version != change.version
-                    or known.open_intents
-                    or change.worker is None
-                    or change.rates
-                ):
+def known_view(changes: Sequence[Change], known: Known) -> View | None:
+    """Return the rows that these changes are decided over; None if a change needs rows that are not known here."""
+    if known.orders is None:
+        return None
+    view = View()
+    view.epoch, view.sealed, view.controls, _ = known.orders
+    view.now = known.now
+    records, receipts = view.records, view.receipts
+    for change in changes:
+        image = change.image
+        if change.version == 0:
+            records[change.record_id] = None
+            if change.keep is not None and change.worker is not None:
+                if change.worker not in known.workers or limited(change.keep):
                     return None
-                records[change.record_id] = known
-                if known.updated_at > view.now:
-                    view.now = known.updated_at  # no line of a log is older than the one before it
-                if image is None:
-                    if change.cancel is not None or change.priority is not None:
-                        return None
-                elif (
-                    image.waits is not None
-                    or image.fanouts
-                    or change.children
-                    or (image.parent_id is not None and image.ended)
-                    or (change.keep is not None and limited(change.keep))
-                ):
+                view.workers[change.worker] = known.workers[change.worker]
+        else:
+            row = known.images.get(change.record_id)
+            if (
+                row is None
+                or row.version != change.version
+                or row.open_intents
+                or change.worker is None
+                or change.rates
+            ):
+                return None
+            records[change.record_id] = row
+            if row.updated_at > view.now:
+                view.now = row.updated_at  # no line of a log is older than the one before it
+            if image is None:
+                if change.cancel is not None or change.priority is not None:
                     return None
-            for receipt in change.receipts:
-                if not receipt.open and (receipt.kind in _LINKED or receipt.stage is not Stage.DONE):
-                    return None
-                receipts[receipt.key] = None
-        return view
+            elif (
+                image.waits is not None
+                or image.fanouts
+                or change.children
+                or (image.parent_id is not None and image.ended)
+                or (change.keep is not None and limited(change.keep))
+            ):
+                return None
+        for receipt in change.receipts:
+            if not receipt.open and (receipt.kind in _LINKED or receipt.stage is not Stage.DONE):
+                return None
+            receipts[receipt.key] = None
+    return view

@@ -1,25 +1,23 @@
-"""Statements that are asked for together are sent together: one flush on one connection, with the standing ahead.
+"""Reads that are asked for at the same time share one flush, and each answer comes with the orders of that moment.
 
-A flush costs more than most statements do. Statements of one turn of the loop go out as one, and while two of these
-are under way the next gathers. They go by an index, whatever the server thinks of the size of its tables, and are
-planned once. What may take long is asked alone and planned for its arguments, so that nobody waits for it.
+A flush costs more than most statements do. The statements of one turn of the event loop go out in one flush; while two
+flushes are under way, the statements of the next one gather. These statements always use an index, whatever the server
+thinks of the size of its tables, and are planned once. A statement that may take long is sent alone, on another pool,
+and is planned for its arguments, so that no other read waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from quire.ledger.postgres.pool import Pool
+from quire.ledger.postgres.server import READS_UNDER_WAY, Server
 from quire.ledger.postgres.view import STANDING, View
 from quire.ledger.postgres.wire import Param, Wire
 
-#: So many flushes of gathered statements at once.
-MOST_UNDER_WAY = 2
-
 Rows = list[tuple[Any, ...]]
-Body = Callable[[Wire], Awaitable[tuple[View, list[Rows]]]]
-Running = Callable[[Body], Awaitable[tuple[View, list[Rows]]]]
 
 
 class _Asked(NamedTuple):
@@ -28,31 +26,29 @@ class _Asked(NamedTuple):
     answer: asyncio.Future[tuple[View, Rows]]
 
 
-class Asking:
-    """Gathers statements. ``little`` and ``much`` run a body on a connection, ``told`` is the time if it is told."""
+class GatheredReads:
+    """Sends the reads of one ledger."""
 
-    def __init__(self, little: Running, much: Running, told: Callable[[], float | None]) -> None:
-        self._little = little
-        self._much = much
-        self._told = told
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[_Asked] = []
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def alone(self, sql: str, *params: Param) -> tuple[View, Rows]:
-        """The standing, and the rows of one statement that may take long."""
-        view, (found,) = await self._flushed(self._much, [(sql, params)])
+        """Return the orders, and the rows of one statement that may take long."""
+        view, (found,) = await self._flushed(self._server.long_reads, [(sql, params)])
         return view, found
 
     async def together(self, sql: str, *params: Param) -> tuple[View, Rows]:
-        """The standing, and the rows of one statement that takes little."""
+        """Return the orders, and the rows of one statement that takes little time."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # the one before has ended, with whatever was asked in it
+        if self._loop is not loop:  # the loop before has ended, and with it every read that it asked for
             self._loop, self._waiting, self._under_way = loop, [], set()
         asked = _Asked(sql, params, loop.create_future())
         self._waiting.append(asked)
-        if len(self._waiting) == 1 and len(self._under_way) < MOST_UNDER_WAY:
-            loop.call_soon(self._begin)  # whoever asks in this turn of the loop goes with it
+        if len(self._waiting) == 1 and len(self._under_way) < READS_UNDER_WAY:
+            loop.call_soon(self._begin)  # other reads of this turn of the loop go in the same flush
         return await asked.answer
 
     def _begin(self) -> None:
@@ -70,16 +66,16 @@ class Asking:
 
     async def _answer(self, asked: Sequence[_Asked]) -> None:
         try:
-            view, found = await self._flushed(self._little, [(one.sql, one.params) for one in asked])
+            view, found = await self._flushed(self._server.reads, [(one.sql, one.params) for one in asked])
         except asyncio.CancelledError:
             for one in asked:
                 one.answer.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - raised where it was asked for
+        except Exception as error:  # noqa: BLE001 - raised where the read was asked for
             if len(asked) == 1:
                 if not asked[0].answer.done():
                     asked[0].answer.set_exception(error)
-            else:  # one of them spoils the flush: each by itself
+            else:  # one statement spoils the flush: send each by itself
                 await asyncio.gather(*[self._answer([one]) for one in asked])
             return
         for one, rows in zip(asked, found, strict=True):
@@ -87,7 +83,7 @@ class Asking:
                 one.answer.set_result((view, rows))
 
     async def _flushed(
-        self, running: Running, statements: Sequence[tuple[str, tuple[Param, ...]]]
+        self, pool: Pool, statements: Sequence[tuple[str, tuple[Param, ...]]]
     ) -> tuple[View, list[Rows]]:
         async def body(wire: Wire) -> tuple[View, list[Rows]]:
             wire.send(STANDING)
@@ -95,7 +91,7 @@ class Asking:
                 wire.send(sql, *params)
             standing, *answers = await wire.flush()
             view = View()
-            view.take_standing(standing, self._told())
+            view.take_standing(standing, self._server.given_now)
             return view, [answer.rows() for answer in answers]
 
-        return await running(body)
+        return await self._server.transacted(pool, body)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from hectograph.emulator import Emulator
-from hectograph.world import ACCOUNT
+from hectograph.world import ACCOUNT, TIME_ZONE
 
 _EPILOG = """\
 Open the address in a browser to see the books and type in them. Point a client at it:
@@ -35,9 +35,10 @@ def main(argv: list[str] | None = None, listening: Callable[[Emulator], object] 
     parser.add_argument("--quotas", action="store_true", help="enforce 60 calls a minute per user, 300 per project")
     parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="let every call take so long")
     parser.add_argument("--account", default=ACCOUNT, help="e-mail address of the caller (default: %(default)s)")
+    parser.add_argument("--time-zone", default=TIME_ZONE, help="zone of the accounts' calendars (default: %(default)s)")
     given = parser.parse_args(argv)
     try:
-        emulator = Emulator(given.host, given.port, given.file, account=given.account)
+        emulator = Emulator(given.host, given.port, given.file, account=given.account, time_zone=given.time_zone)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         parser.error(f"{given.file!r} is no file in which an emulator kept its books: {error}")
     emulator.world.quota.enabled = given.quotas

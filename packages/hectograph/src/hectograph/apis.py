@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hectograph.calendar.api import CalendarApi
 from hectograph.core.error import CALENDAR, GMAIL
 from hectograph.core.service import Play, Service
 from hectograph.docs.api import DocsApi
@@ -24,12 +25,6 @@ class _NotPlayed(Service):
 class Gmail(_NotPlayed):
     version = "gmail.v1"
     envelope = GMAIL
-
-
-class Calendar(_NotPlayed):
-    version = "calendar.v3"
-    envelope = CALENDAR
-    strict = False
 
 
 class Chat(_NotPlayed):
@@ -56,7 +51,7 @@ SERVICES: tuple[type[Service], ...] = (
     DriveV2,
     DocsApi,
     Gmail,
-    Calendar,
+    CalendarApi,
     Chat,
     Forms,
     SlidesApi,

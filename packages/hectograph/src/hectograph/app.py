@@ -13,6 +13,7 @@ from typing import Any
 
 from hectograph import control, page
 from hectograph.apis import services
+from hectograph.core import html
 from hectograph.core.discovery import Method
 from hectograph.core.error import DRIVE, ApiError, not_found
 from hectograph.core.faults import Call, Rule, wait_at
@@ -52,14 +53,22 @@ class App:
             return self._multipart_batch(request)
         if path in {"/", "/favicon.ico"} or path.startswith("/book/"):
             return self.page.handle(request)
-        if (service := self.pages.get("/" + path.split("/")[1])) is not None:
-            return service.show(request)
+        word, _, rest = path[1:].partition("/")
+        if (service := self.pages.get("/" + word)) is not None and not re.match(r"v\d", rest):
+            return self._page(service, request)
         return self._api(request)
 
     def _token(self) -> Response:
         """Whoever asks gets a token: the emulator checks no signature."""
         token = "emulated-" + "".join(self._jitter.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=24))
         return Response.of({"access_token": token, "expires_in": 3599, "token_type": "Bearer"})
+
+    def _page(self, service: Service, request: Request) -> Response:
+        """Show a page. What a person cannot do is said on a page, too."""
+        try:
+            return service.show(request)
+        except (ValueError, KeyError) as error:
+            return html.page("This did not work", f"<p>{html.escape(str(error))}</p>", status=400)
 
     def _api(self, request: Request) -> Response:
         for service in self.services:

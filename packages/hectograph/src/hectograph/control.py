@@ -6,7 +6,8 @@
 | ``GET/POST /emulator/settings`` | quotas, name lag, latency, account, switches |
 | ``GET/POST /emulator/clock`` | ``{"now": iso}``, ``{"advance_seconds": n}``, ``{"real": true}`` |
 | ``GET/DELETE /emulator/counters`` | requests by kind, user and status |
-| ``POST /emulator/person`` | what a person does, see ``person.py`` |
+| ``POST /emulator/person`` | what a person does: at a sheet see ``person.py``, elsewhere ``acts`` of the API |
+| ``GET /emulator/pushes`` | what was posted to Chat apps, channels and subscriptions |
 | ``GET/POST /emulator/accounts`` | bearer tokens with account, scopes, OAuth client; see ``core/people.py`` |
 | ``GET /emulator/outbox`` | what left the house: mails, invitations, share notices |
 | ``GET /emulator/books`` | ids, titles, versions |
@@ -74,7 +75,10 @@ class Control:
             case "GET", "outbox":
                 return {"left": [one.json() for one in world.outgoing.left]}
             case "POST", "person":
-                return self.person.act(request.json())
+                given = request.json()
+                return world.act(given) if "." in str(given.get("do", "")) else self.person.act(given)
+            case "GET", "pushes":
+                return {"pushes": world.delivery.log}
             case "GET", "books":
                 return self._versions(rest.partition("/")[0]) if rest else {"books": world.books()}
             case "POST", "reset":

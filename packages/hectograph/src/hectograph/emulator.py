@@ -14,7 +14,7 @@ from hectograph.core.clock import Now
 from hectograph.core.error import ApiError
 from hectograph.core.http import Dropped, Request, Response
 from hectograph.core.server import Server
-from hectograph.world import ACCOUNT, World
+from hectograph.world import ACCOUNT, TIME_ZONE, World, known_zone
 
 #: A changed world is written at most this often; a clean stop always writes it.
 SAVE_SECONDS = 1.0
@@ -37,11 +37,13 @@ class Emulator:
         clock: Now | None = None,
         *,
         account: str = ACCOUNT,
+        time_zone: str = TIME_ZONE,
     ) -> None:
         self.host = host
         self.port = port
         self.path = None if path is None else Path(path)
         self.world = World(clock, account)
+        self.world.time_zone = known_zone(time_zone)
         self.app = App(self.world, lambda: self.url)
         self._server: Server | None = None
         self._threads: list[threading.Thread] = []
@@ -70,6 +72,7 @@ class Emulator:
             self._threads.append(threading.Thread(target=self._keep_saving, name="emulator-save", daemon=True))
         for thread in self._threads:
             thread.start()
+        self.world.delivery.start()
         return self
 
     def stop(self) -> None:
@@ -79,6 +82,7 @@ class Emulator:
             return
         self._stopping.set()
         self.world.faults.remove()
+        self.world.delivery.stop()
         self.world.dirty()
         server.shutdown()
         server.server_close()

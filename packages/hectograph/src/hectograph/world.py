@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
+from hectograph.core.channels import Channels
 from hectograph.core.clock import Clock, Now
+from hectograph.core.delivery import Delivery
 from hectograph.core.faults import Faults
 from hectograph.core.outgoing import Outgoing
 from hectograph.core.people import People
@@ -22,11 +26,23 @@ from hectograph.sheets.library import Library
 #: A service account of a project below example.com, which nobody can own: an account of this name is nobody's.
 ACCOUNT = "robot@emulator.example.com.iam.gserviceaccount.com"
 
+#: The time zone of an account, unless told: that of the public recordings of Calendar.
+TIME_ZONE = "Europe/London"
+
+
+def known_zone(name: str) -> str:
+    """Return the name of a time zone, or refuse it."""
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"there is no time zone {name!r}") from error
+
 
 class World:
     def __init__(self, clock: Now | None = None, account: str = ACCOUNT) -> None:
         self.clock = Clock(clock)
         self.account = account
+        self.time_zone = TIME_ZONE
         self.switches = Switches()
         self.faults = Faults()
         self.quota = Quota()
@@ -39,6 +55,8 @@ class World:
         self.services: dict[str, Service] = {}
         self.people = People()
         self.outgoing = Outgoing(self.now)
+        self.delivery = Delivery(self.now)
+        self.channels = Channels(self.delivery)
         self.changed = threading.Condition()
         self.edits = 0
         self._count_lock = threading.Lock()
@@ -78,6 +96,8 @@ class World:
             self.library.shelves.clear()
             self.drive.changes.clear()
             self.outgoing.left.clear()
+            self.delivery.clear()
+            self.channels.held.clear()
             for service in self.services.values():
                 service.clear()
         self.faults.remove()
@@ -90,6 +110,7 @@ class World:
             "name_lag_seconds": self.drive.name_lag_seconds,
             "latency_seconds": self.latency_seconds,
             "account": self.account,
+            "time_zone": self.time_zone,
             "switches": self.switches.json(),
         }
 
@@ -104,10 +125,23 @@ class World:
                     self.latency_seconds = float(value)
                 case "account":
                     self.account = self.drive.account = str(value)
+                case "time_zone":
+                    self.time_zone = known_zone(str(value))
                 case "switches":
                     self.switches.set(value)
                 case _:
                     raise ValueError(f"unknown setting {name!r}; known: {', '.join(self.settings())}")
+
+    def act(self, given: Mapping[str, Any]) -> Any:
+        """Let a person do something in one of the APIs: ``{"do": "calendar.answer", ...}``."""
+        word = str(given.get("do", ""))
+        for service in self.services.values():
+            found = service.acts().get(word)
+            if found is not None:
+                with self.lock:
+                    return found(given)
+        known = sorted(name for service in self.services.values() for name in service.acts())
+        raise ValueError(f"nobody knows how to do {word!r}; known: {', '.join(known)}")
 
     def books(self) -> list[dict[str, Any]]:
         out = []

@@ -29,11 +29,8 @@ class Caller:
     #: The OAuth client. What an application keeps for itself belongs to its client.
     client: str = CLIENT
     valid: bool = True
-
-    @property
-    def robot(self) -> bool:
-        """Whether the account is a service account: it has no mailbox and no storage of its own."""
-        return self.email.endswith(".gserviceaccount.com")
+    #: It was declared as a service account that acts for nobody: it has no mailbox and cannot invite.
+    robot: bool = False
 
     def json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"token": self.token, "email": self.email, "client": self.client, "valid": self.valid}
@@ -66,6 +63,7 @@ class People:
             None if scopes is None else frozenset(map(str, scopes)),
             str(given.get("client", CLIENT)),
             bool(given.get("valid", True)),
+            str(given["email"]).endswith(".gserviceaccount.com"),
         )
         self.declared[caller.token] = caller
         return caller

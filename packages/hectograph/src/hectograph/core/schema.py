@@ -106,15 +106,34 @@ class Schema:
             kind = found
         return True
 
-    def check(self, message: str, body: Any, at: str = "", *, also: frozenset[str] = frozenset()) -> Any:
-        """Return the body with nulls dropped and numbers read, or refuse it as Google's JSON reader does."""
+    def check(
+        self, message: str, body: Any, at: str = "", *, also: frozenset[str] = frozenset(), loose: bool = False
+    ) -> Any:
+        """Return the body with nulls dropped and numbers read, or refuse it as Google's JSON reader does.
+
+        With ``loose`` fields that the message does not have are dropped, too.
+        """
         wrong: list[tuple[str, str]] = []
         if body is None:
             body = {}
+        if loose:
+            body = self._known("@" + message, body)
         checked = self._message(message, body, at, wrong, also)
         if wrong:
             raise ApiError.bad_request(wrong)
         return checked
+
+    def _known(self, kind: str, value: Any) -> Any:
+        """Return a value without the fields that its message does not have."""
+        if kind.startswith("[") and isinstance(value, list):
+            return [self._known(kind[1:], item) for item in value]
+        if kind.startswith("{") and isinstance(value, Mapping):
+            return {key: self._known(kind[1:], item) for key, item in value.items()}
+        if not kind.startswith("@") or not isinstance(value, Mapping):
+            return value
+        fields = self.messages[kind[1:]]
+        found = {key: fields.get(key) or fields.get(camel(key)) for key in value}
+        return {key: self._known(held, value[key]) for key, held in found.items() if held is not None}
 
     def _message(self, name: str, body: Any, at: str, wrong: list[tuple[str, str]], also: frozenset[str]) -> Any:
         if not isinstance(body, Mapping):

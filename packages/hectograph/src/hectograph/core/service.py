@@ -35,7 +35,9 @@ Google's discovery document of the API already gives routes, parameters, message
 A refusal is raised: ``self.refuse(404, "Not Found", "notFound")``. The caller is ``call.caller`` (``.email``); time is
 ``self.world.now()``. APIs import nothing of each other but the file list of Drive. They meet in ``core/``: a mail that
 leaves (an invitation, a share notice) is given to ``self.world.outgoing.send(...)``, and Gmail takes it from there. An
-API whose files lie in Drive registers an ``Editor`` (``drive/editor.py``). Pages for people: ``pages`` and ``show``.
+API whose files lie in Drive registers an ``Editor`` (``drive/editor.py``). Pages for people: ``pages`` and ``show``;
+what people do there and by ``POST /emulator/person``: ``acts``. What is posted to an address, such as an event for a
+Chat app: ``self.world.delivery``.
 """
 
 from __future__ import annotations
@@ -95,11 +97,14 @@ class MethodCall:
     def name(self) -> str:
         return self.method.name
 
-    def body(self, also: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """Return the body, checked against the method's message; fields named in ``also`` are let through."""
+    def body(self, also: frozenset[str] = frozenset(), *, loose: bool = False) -> dict[str, Any]:
+        """Return the body, checked against the method's message; fields named in ``also`` are let through.
+
+        With ``loose`` unknown fields are ignored: the older APIs do so.
+        """
         message = self.method.body
         at = "" if message.endswith("Request") else schema.snake(message[:1].lower() + message[1:])
-        found: dict[str, Any] = self.api.schema.check(message, self.request.json(), at, also=also)
+        found: dict[str, Any] = self.api.schema.check(message, self.request.json(), at, also=also, loose=loose)
         return found
 
     def text(self, name: str, default: str = "") -> str:
@@ -121,6 +126,9 @@ class MethodCall:
 
 #: A method's behaviour: it returns JSON, or a whole answer.
 Play = Callable[[MethodCall], Any]
+
+#: What a person does: it takes the JSON of ``POST /emulator/person`` and returns JSON.
+Act = Callable[[Mapping[str, Any]], Any]
 
 
 class Service:
@@ -153,6 +161,10 @@ class Service:
     def methods(self) -> Mapping[str, Play]:
         """Return what is played, by Google's method names. Everything else answers 501."""
         raise NotImplementedError
+
+    def acts(self) -> Mapping[str, Act]:
+        """Return what people do, by the words of ``do``: ``mail.reply``, ``calendar.answer``."""
+        return {}
 
     def charges(self, call: MethodCall) -> Iterable[Charge]:
         """Return what a call costs: one read or one write, where those are limited."""

@@ -67,6 +67,26 @@ async def test_what_is_written_once_stays_as_it_was_first(emulator: Emulator, ro
     assert names(emulator) == [".folder.json", "Quire", "Workflows", "a.json", "artifacts", "w"]
 
 
+async def test_a_file_in_drive_has_the_type_of_what_it_holds(emulator: Emulator, root: str) -> None:
+    """Drive opens a file by its type: a PDF that is called text does not open."""
+    office = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    wanted = {
+        "offer.pdf": (b"%PDF-1.7", "application/pdf"),
+        "offer.docx": (b"PK\x03\x04\xff", office),
+        "rows.csv": (b"a,b", "text/csv"),
+        "brief.md": (b"# Brief", "text/markdown"),
+        "logs.jsonl.gz": (b"\x1f\x8b\xff", "application/gzip"),
+        "notes": ("Grüße".encode(), "text/plain"),
+        "scan": (b"\x89\xff\x00", "application/octet-stream"),
+    }
+    async with opened(emulator, root, MemoryLedger()) as folder:
+        await folder.write([Once(f"Workflows/w/artifacts/{name}", content) for name, (content, _) in wanted.items()])
+
+    files = call(emulator, "GET", "/drive/v3/files?pageSize=1000&fields=files(name,mimeType)")["files"]
+    types = {file["name"]: file["mimeType"] for file in files}
+    assert {name: types[name] for name in wanted} == {name: kind for name, (_, kind) in wanted.items()}
+
+
 async def test_a_lower_rank_never_takes_the_place_of_a_higher_one(emulator: Emulator, root: str) -> None:
     async with opened(emulator, root, MemoryLedger()) as folder:
         for rank in (Rank(2, 5), Rank(1, 9), Rank(2, 4), Rank(2, 6)):

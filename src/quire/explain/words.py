@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from quire.clock import iso
 from quire.folder.state import dedupe_key
@@ -46,6 +47,11 @@ def when(moment: float | None, now: float) -> str:
         return "never"
     away = f"in {span(moment - now)}" if moment > now else f"{span(now - moment)} ago"
     return f"{iso(moment)[:19].replace('T', ' ')}Z ({away})"
+
+
+def record_link(public_url: str, record_id: str) -> str | None:
+    """Return the address of the record's page in the dashboard; None if nobody can reach the server from outside."""
+    return f"{public_url.rstrip('/')}/#/record/{quote(record_id, safe='')}" if public_url else None
 
 
 def command(verb: str, *words: str, options: str = "") -> str:

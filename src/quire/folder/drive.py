@@ -33,6 +33,7 @@ from quire.folder.base import (
 from quire.folder.layout import WORKFLOWS
 from quire.folder.names import Names
 from quire.folder.state import rank_of
+from quire.folder.text import media_type
 from quire.google.credentials import Credentials, StaticToken, default, from_file
 from quire.google.drive import FOLDER, Drive
 from quire.google.error import GoogleError, Missing
@@ -238,7 +239,7 @@ class DriveFolder(Folder):
         """The first content stays: a second create with the id is no file."""
         parent = await self._directory(str(PurePosixPath(path).parent))
         file_id = await self._file_id(path)
-        kind = "application/json" if path.endswith(".json") else "text/plain"
+        kind = media_type(path, content)
         name = PurePosixPath(path).name
         await self.drive.files_create({"id": file_id, "name": name, "mimeType": kind, "parents": [parent]}, content)
 

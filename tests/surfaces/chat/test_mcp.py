@@ -196,6 +196,26 @@ async def test_a_mission_is_run_and_shown(tmp_path: Path) -> None:
     assert "scripted model" in shown["result"] and len(other["records"]) == 2
 
 
+async def test_what_is_answered_leads_to_the_record_and_its_run() -> None:
+    flow: Workflow[dict[str, Any], Any, None] = Workflow("job")
+
+    @flow.step
+    async def work(run: Run[dict[str, Any]]) -> None:
+        raise Fail("no")
+
+    page = "https://quire.example.org/#/record/a%2F1"
+    async with Client("memory:", workflows=[flow], who="ann", public_url="https://quire.example.org/") as client:
+        desk = Desk(client, Role.OPERATOR)
+        started = await called(desk, "start", {"workflow": "job", "record_id": "a/1"})
+        await client.work()
+        shown = await called(desk, "show", {"record_id": "a/1"})
+        [stuck] = (await called(desk, "what_is_stuck", {}))["stuck"]
+        record = await client.get("a/1")
+
+    assert started["link"] == shown["link"] == page and stuck["links"] == [page]
+    assert shown["run_id"] == record.run_id and record.run_id
+
+
 async def test_a_mission_at_its_limit_is_found_as_a_matter_of_budget() -> None:
     flow = compiled(blueprint("scripted", names=["ceo"], limits={"calls": 1}))
     async with Client("memory:", workflows=[flow], who="ann") as client:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import quote
 
 from quire.client.client import Client
 from quire.errors import QuireError
+from quire.explain.words import record_link
 from quire.model.record import Record, Status
 from quire.model.wait import On, load_waits
 from quire.surfaces.alerts.alerting import Adding
@@ -34,7 +34,7 @@ def links(client: Client, groups: Mapping[str, Sequence[str]]) -> Adding | None:
         if len(alert.record_ids) != 1:
             return f"{base}/"
         [record_id] = alert.record_ids
-        lines = [f"{base}/#/record/{quote(record_id, safe='')}"]
+        lines = [record_link(base, record_id) or base]
         if alert.kind == "approval" and channel.way == "mailto" and "," not in channel.target:
             found = await client.ledger.load([record_id])
             if found and _asked(found[0], channel.target, groups):

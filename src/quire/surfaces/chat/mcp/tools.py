@@ -29,6 +29,8 @@ from quire.surfaces.server.auth.tokens import Role
 #: So much of a record's log is shown.
 SHOWN_EVENTS = 30
 SHOWN_CHILDREN = 50
+#: So many records of a finding get a link.
+SHOWN_LINKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +98,16 @@ async def what_is_stuck(desk: Desk, given: Nothing) -> dict[str, Any]:
     for count in await desk.client.counts():
         counts[str(count.status)] = counts.get(str(count.status), 0) + count.count
     return {
-        "stuck": [stuck.finding_json(finding) for finding in found[:200]],
+        "stuck": [stuck.finding_json(finding) | {"links": _links(desk, finding.record_ids)} for finding in found[:200]],
         "left_out": max(0, len(found) - 200),
         "counts": counts,
     }
+
+
+def _links(desk: Desk, record_ids: Sequence[str]) -> list[str]:
+    """Where a person sees the first of these records; empty if the server has no address outside."""
+    links = [telling.record_link(desk.client.public_url, record_id) for record_id in record_ids[:SHOWN_LINKS]]
+    return [link for link in links if link is not None]
 
 
 class ListIn(Given):
@@ -121,10 +129,10 @@ async def list_records(desk: Desk, given: ListIn) -> dict[str, Any]:
         limit=given.limit,
         order="updated",
     )
-    return {"records": [_row(record) for record in found]}
+    return {"records": [_row(desk, record) for record in found]}
 
 
-def _row(record: Record) -> dict[str, Any]:
+def _row(desk: Desk, record: Record) -> dict[str, Any]:
     return {
         "record_id": record.record_id,
         "workflow": record.workflow,
@@ -132,6 +140,8 @@ def _row(record: Record) -> dict[str, Any]:
         "step": record.step,
         "error": record.last_error,
         "question": record.question,
+        "run_id": record.run_id,
+        "link": telling.record_link(desk.client.public_url, record.record_id),
         "updated_at": iso(record.updated_at),
     }
 
@@ -150,12 +160,14 @@ async def show(desk: Desk, given: RecordIn) -> dict[str, Any]:
     kept = ("record_id", "workflow", "status", "next_step", "attempt", "version", "last_error", "parent_id", "data")
     return {
         **{name: told[name] for name in (*kept, "result", "created_at", "updated_at")},
+        "run_id": record.run_id,
+        "link": telling.record_link(desk.client.public_url, record.record_id),
         "why": why.sentence,
         "remedy": why.remedy or None,
         "asks": [telling.wait_json(wait) for wait in _asking(record)],
         "log": [f"{iso(event.at)} {telling.line(event)}" for event in shown.events[-SHOWN_EVENTS:]],
         "effects": [f"{r.kind} {r.name}: {r.stage}" for r in shown.receipts[-SHOWN_EVENTS:]],
-        "children": [_row(child) for child in shown.children[:SHOWN_CHILDREN]],
+        "children": [_row(desk, child) for child in shown.children[:SHOWN_CHILDREN]],
         "children_total": len(shown.children),
     }
 
@@ -199,7 +211,7 @@ async def start(desk: Desk, given: StartIn) -> dict[str, Any]:
     """Start a record of a workflow. Give it an id of your own, so that a repeated call starts nothing twice."""
     handle = await desk.client.start(given.workflow, given.data, id=given.record_id)
     desk.audit("start", handle.record_id, workflow=given.workflow)
-    return _row(await handle.record())
+    return _row(desk, await handle.record())
 
 
 class ApproveIn(Given):
@@ -225,7 +237,7 @@ async def approve(desk: Desk, given: ApproveIn) -> dict[str, Any]:
         given.record_id, choice, note=given.note, edits=given.edits, seen=given.hash, via="mcp", groups=desk.groups
     )
     desk.audit("answer", given.record_id, choice=choice, seen=given.hash)
-    return _row(record) | {"answered": choice}
+    return _row(desk, record) | {"answered": choice}
 
 
 class ResolveIn(Given):
@@ -240,7 +252,7 @@ async def resolve(desk: Desk, given: ResolveIn) -> dict[str, Any]:
     """Say whether an effect in doubt happened. What is said is believed: ask the person to look outside first."""
     record = await desk.client.resolve(given.record_id, happened=given.happened, value=given.value, effect=given.effect)
     desk.audit("resolve", given.record_id, happened=given.happened)
-    return _row(record)
+    return _row(desk, record)
 
 
 class RetryIn(Given):
@@ -253,7 +265,7 @@ async def retry(desk: Desk, given: RetryIn) -> dict[str, Any]:
     """Try a record again where it stopped, or from a step anew."""
     record = await desk.client.retry(given.record_id, step=given.step)
     desk.audit("retry", given.record_id, step=given.step)
-    return _row(record)
+    return _row(desk, record)
 
 
 class CancelIn(Given):
@@ -267,7 +279,7 @@ async def cancel(desk: Desk, given: CancelIn) -> dict[str, Any]:
     """Cancel a record; one that runs is asked to stop."""
     record = await desk.client.cancel(given.record_id, undo=given.undo, reason=given.reason)
     desk.audit("cancel", given.record_id, undo=given.undo, reason=given.reason)
-    return _row(record)
+    return _row(desk, record)
 
 
 class SignalIn(Given):
@@ -281,7 +293,7 @@ async def signal(desk: Desk, given: SignalIn) -> dict[str, Any]:
     """Send a signal to a record that waits for it, or will."""
     record = await desk.client.signal(given.record_id, given.signal, given.value)
     desk.audit("signal", given.record_id, signal=given.signal)
-    return _row(record)
+    return _row(desk, record)
 
 
 class HaltIn(Given):
@@ -352,7 +364,7 @@ async def mission_run(desk: Desk, given: MissionIn) -> dict[str, Any]:
     check_inputs(given.mission, about, given.inputs)
     handle = await desk.client.start(given.mission, given.inputs, id=given.record_id)
     desk.audit("start mission", handle.record_id, workflow=given.mission)
-    return _row(await handle.record())
+    return _row(desk, await handle.record())
 
 
 async def mission_of(client: Client, name: str) -> dict[str, Any]:
@@ -382,9 +394,9 @@ async def mission_show(desk: Desk, given: RecordIn) -> dict[str, Any]:
         raise NotFound(f"{given.record_id!r} is no mission; see it with 'show'")
     result = parse(record.result) if record.result else None
     return {
-        **_row(record),
+        **_row(desk, record),
         "spent": data.get("spent"),
-        "agents": [_row(child) | {"agent": _agent(child)} for child in shown.children[:SHOWN_CHILDREN]],
+        "agents": [_row(desk, child) | {"agent": _agent(child)} for child in shown.children[:SHOWN_CHILDREN]],
         "asks": [
             {"record_id": other.record_id, **telling.wait_json(wait)}
             for other in (record, *shown.children)

@@ -11,6 +11,7 @@ from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.change import Change, Refused, Verdict
 from quire.model.codec import parse
 from quire.model.record import Status
+from quire.rules import changes
 from quire.rules.difference import same
 from quire.rules.draft import Draft
 from quire.rules.versions import versions
@@ -71,14 +72,14 @@ async def test_every_version_of_a_record_that_was_worked_on_is_known(monkeypatch
 
 
 async def test_a_move_that_the_ledger_refuses_leaves_the_data_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    change = Draft.change
+    decide = changes.decide
 
     def fussy(draft: Draft, asked: Change) -> Verdict:
         if asked.image is not None and asked.image.status is Status.DONE:
             return Refused("value", "not this")
-        return change(draft, asked)
+        return decide(draft, asked)
 
-    monkeypatch.setattr(Draft, "change", fussy)
+    monkeypatch.setattr(changes, "decide", fussy)
     plain: Workflow[dict[str, Any], Any, Any] = Workflow("plain")
 
     @plain.step

@@ -216,8 +216,8 @@ class ClientActs(ClientLooks):
         for _ in range(20):
             record = await self.get(record_id)
             if record.status is Status.RUNNING and not (undo and record.step == UNDO):
-                wish = orders.wish(person, reason or f"cancelled by {person or 'a person'}", undo=undo)
-                change = Change(change_id or new_id(), record_id, record.version, None, cancel=wish)
+                request = orders.cancel_request(person, reason or f"cancelled by {person or 'a person'}", undo=undo)
+                change = Change(change_id or new_id(), record_id, record.version, None, cancel=request)
                 [verdict] = await self._commit([change])
                 if isinstance(verdict, Applied):
                     return verdict.record

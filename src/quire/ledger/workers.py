@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from quire.ledger import process
 from quire.model.codec import parse
 from quire.model.side import Worker
-from quire.rules.draft import GRACE
+from quire.rules.workers import GRACE
 
 
 def alive(worker: Worker, now: float) -> bool:

@@ -1,184 +1,179 @@
-"""What a ledger decides: pure, the same on every store.
+"""A draft: the rows as they stand after what was decided so far. It holds data and decides nothing. Pure.
 
-A store locks the rows that a request may touch, reads them, and lets a ``Draft`` decide over them here; the draft then
-holds the after-image of every row that changes, and the store writes these and commits. So version checks, fan-in,
-signals, caps, halts and doubts are written once, and a store is only a way to lock, read and write (protocol 3, 4).
+A store locks the rows that a request may touch and lets the rules decide over a ``Draft``. Each rule is a function that
+takes the draft, reads rows from it, and puts the changed ones into it. So two changes of one record, or of a parent and
+its child, may stand in one batch. The draft then holds the after-image of every row that changes; the store writes
+these and commits. So version checks, fan-in, signals, caps, halts and doubts are written once for all stores, and a
+store is only a way to lock, read and write (protocol 3, 4).
 
-From the ground up: ``rules_sketch`` (what stands, what is written down), ``rules_meeting`` (children and signals),
-``rules_claim`` (who may begin), ``rules_change`` (changes), and here workers, orders and sweeps.
+Where a rule stands: ``changes`` (a change lands, meets another version, or is refused), ``bending`` (what an order
+makes of a move), ``orders`` (halts, pauses, requests to cancel), ``effects`` (intents, receipts, doubts), ``waiting``
+(signals and waits), ``children`` (fan-ins), ``ending`` (what follows from a record's end), ``claims`` (who may begin),
+``workers`` (leases and takeover), ``sweeps`` (what orders left to be written down).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from copy import copy
 
-from quire.clock import made_after
-from quire.model.change import Beaten, Holding, Order
-from quire.model.event import Line
-from quire.model.record import UNDO, Record, Status
+from quire.model.event import Event, Line, chained
+from quire.model.receipt import Receipt, Stage
+from quire.model.record import Record, Status
 from quire.model.row import replace
-from quire.model.side import Control, Fanin, Worker
-from quire.rules import moves as transition
-from quire.rules import orders
-from quire.rules.changes import Changing
-from quire.rules.claims import of_claim
-from quire.rules.orders import HALTED
-
-#: A lease that ran out is honoured this much longer by others than by its worker (protocol 8).
-GRACE = 0.1
+from quire.model.side import Bucket, Control, Fanin, Signal, Worker
+from quire.rules.rows import View
 
 
-class Draft(Changing):
-    """Decisions over a view, and the after-images that they lead to. Nothing is written until the store does it."""
+class Draft:
+    """Rows over a view, and the after-images of those that change. Nothing is written until the store does it."""
 
-    # -- workers -----------------------------------------------------------------------------------------------
+    def __init__(self, view: View, now: float) -> None:
+        self.view = view
+        self.now = now
+        self.records: dict[str, Record] = {}
+        self.receipts: dict[str, Receipt] = {}
+        self.fanins: dict[tuple[str, int], Fanin] = {}
+        self.signals: dict[str, Signal] = {}
+        self.workers: dict[str, Worker] = {}
+        self.buckets: dict[str, Bucket] = {}
+        self.controls: dict[str, Control] = {}
+        self.events: list[Event] = []
+        self.epoch = view.epoch
+        #: Something may have become due: wake the workers.
+        self.woke = False
+        self._new: set[str] = set()
+        #: What was put, in order: the row before and after, and the change. What follows from it is seldom asked for,
+        #: and made then: how many more run in each step, counted over so many of these.
+        self._puts: list[tuple[Record | None, Record, str]] = []
+        self._running: dict[tuple[str, str], int] = {}
+        self._counted = 0
+        #: What ``orders`` found out about each workflow; it changes only with ``controls``.
+        self.ordered: dict[str, tuple[Control | None, bool, int]] = {}
 
-    def beat(self, worker: Worker, holding: Holding, held: Sequence[Record]) -> Beaten | None:
-        """Renew the lease and agree on what the worker holds; None: it was closed. ``held``: its RUNNING rows."""
-        self.open_to_work()
-        known = self.workers.get(worker.worker_id) or self.view.worker(worker.worker_id)
-        if known is not None and known.closed is not None:
-            return None
-        started_at = self.now if known is None else known.started_at
-        self.workers[worker.worker_id] = replace(
-            worker, started_at=started_at, expires_at=self.now + worker.lease_seconds, closed=None
-        )
-        given = {row.record_id: row for row in held}
-        cancelled = []
-        for row in held:
-            if row.record_id in holding.versions:
-                if row.cancel is not None or self.halted(row.workflow) is not None or self.outdated(row):
-                    cancelled.append(row.record_id)
-            elif not _expected(row, holding):
-                self._give_back(row, f"orphan-{row.run_id}")
-        lost = tuple(record_id for record_id in holding.versions if record_id not in given)
-        return Beaten(self.now, lost, tuple(cancelled))
+    # -- trying ------------------------------------------------------------------------------------------------
 
-    def farewell(self, worker_id: str, held: Iterable[Record]) -> None:
-        """The worker ends of its own will: what it still holds goes back unharmed. Not where the ledger is sealed."""
-        known = self.workers.get(worker_id) or self.view.worker(worker_id)
-        if known is None or known.closed is not None or self.view.sealed:
-            return
-        self.workers[worker_id] = replace(known, closed="farewell")
-        for row in held:
-            self._give_back(row, f"farewell-{row.run_id}")
+    def apart(self) -> Draft:
+        """Return a copy: what is decided over it leaves this draft as it is."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list | set):
+                setattr(other, name, value.copy())
+        return other
 
-    def _give_back(self, row: Record, change_id: str) -> None:
-        go = self._stopped(row) or transition.orphan(row, self.now)
-        self._finish(row, go.image, list(go.lines), change_id)
+    def become(self, other: Draft) -> None:
+        """Take over what was decided over a copy."""
+        vars(self).update(vars(other))
 
-    def expired(self, worker: Worker) -> bool:
-        return (
-            not self.view.sealed
-            and worker.closed is None
-            and worker.expires_at + GRACE * worker.lease_seconds < self.now
-        )
+    # -- rows, as they stand by now ----------------------------------------------------------------------------
 
-    def close(self, worker: Worker, held: Iterable[Record], *, dead: bool = False) -> int:
-        """Take over from a worker whose lease ran out, or that is dead: it is closed, then its records are free.
+    def record(self, record_id: str) -> Record | None:
+        found = self.records.get(record_id)
+        return found if found is not None else self.view.record(record_id)
 
-        See protocol 8: a beat of a closed worker is refused, so it cannot believe in a lease that others deny.
+    def receipt(self, key: str) -> Receipt | None:
+        return self.receipts.get(key) or self.view.receipt(key)
+
+    def fanin(self, parent_id: str, generation: int) -> Fanin | None:
+        return self.fanins.get((parent_id, generation)) or self.view.fanin(parent_id, generation)
+
+    def signal(self, signal_id: str) -> Signal | None:
+        return self.signals.get(signal_id) or self.view.signal(signal_id)
+
+    def worker(self, worker_id: str) -> Worker | None:
+        return self.workers.get(worker_id) or self.view.worker(worker_id)
+
+    def bucket(self, name: str) -> Bucket | None:
+        return self.buckets.get(name) or self.view.bucket(name)
+
+    def control(self, scope: str) -> Control | None:
+        return self.controls.get(scope) or self.view.control(scope)
+
+    def intents(self, record_id: str) -> list[Receipt]:
+        """Return the record's open intents, in order."""
+        known = {receipt.key: receipt for receipt in self.view.intents(record_id)}
+        known |= {key: receipt for key, receipt in self.receipts.items() if receipt.record_id == record_id}
+        found = (receipt for receipt in known.values() if receipt.stage is Stage.INTENDED)
+        return sorted(found, key=lambda receipt: (receipt.seq, receipt.key))
+
+    def fanins_of(self, parent_id: str) -> list[Fanin]:
+        """Return all fan-ins of this parent."""
+        fanins = {(fanin.parent_id, fanin.generation): fanin for fanin in self.view.fanins(parent_id)}
+        fanins |= {place: fanin for place, fanin in self.fanins.items() if fanin.parent_id == parent_id}
+        return list(fanins.values())
+
+    def signals_of(self, record_id: str) -> list[Signal]:
+        """Return the record's signals that no wait has taken, in order."""
+        known = {signal.signal_id: signal for signal in self.view.signals(record_id)}
+        known |= {id_: signal for id_, signal in self.signals.items() if signal.record_id == record_id}
+        return sorted((s for s in known.values() if s.taken_by is None), key=lambda signal: signal.seq)
+
+    def running(self, workflow: str, step: str | None) -> int:
+        """Return how many records run in this step, or in the whole workflow."""
+        more = self._more_running()
+        if step is not None:
+            return self.view.running(workflow, step) + more.get((workflow, step), 0)
+        return self.view.running(workflow, None) + sum(count for (of, _), count in more.items() if of == workflow)
+
+    def change_at(self, record_id: str, version: int) -> str | None:
+        """Return the id of the change that made this version of the record, here or before."""
+        for before, after, change_id in self._puts:
+            if (
+                after.record_id == record_id
+                and after.version == version
+                and (before is None or before.version != version)
+            ):
+                return change_id
+        return self.view.change_at(record_id, version)
+
+    def has_line(self, record_id: str, change_id: str) -> bool:
+        """Whether the record's log has a line of this change, here or before."""
+        own = any(event.change_id == change_id for event in self.events)
+        return own or self.view.has_line(record_id, change_id)
+
+    @property
+    def has_new(self) -> bool:
+        """Whether records come into the ledger with this draft."""
+        return bool(self._new)
+
+    def is_new(self, record_id: str) -> bool:
+        """Whether the record comes into the ledger with this draft."""
+        return record_id in self._new
+
+    # -- writing down ------------------------------------------------------------------------------------------
+
+    def put(self, before: Record | None, after: Record, lines: Iterable[Line], change_id: str) -> Record:
+        """Write down the row after a decision, and chain its lines to its log. Return the row as it then stands.
+
+        Rules call ``ending.put`` instead where the record may end.
         """
-        if worker.closed is not None or self.view.sealed or not (dead or self.expired(worker)):
-            return 0
-        why = "its process is dead" if dead else "its lease ran out"
-        self.workers[worker.worker_id] = replace(worker, closed=why)
-        return sum(self.lose(row, why) for row in held)
-
-    def overdue(self, row: Record) -> int:
-        """A run past its hard end is taken over although its worker lives (protocol 7)."""
-        if row.status is not Status.RUNNING or row.run_until is None or row.run_until >= self.now or self.view.sealed:
-            return 0
-        return self.lose(row, "its run is past its end")
-
-    def lose(self, row: Record, why: str) -> int:
-        halts = self.halted(row.workflow) is not None or self.outdated(row)
-        stop = self._stopped(row)
-        go = stop or transition.lose(row, self.now, why)
-        image, lines = go.image, list(go.lines)
-        if row.open_intents and (halts or image.ended):
-            image = self._doubted(image, lines)
-        elif halts and stop is None:
-            image = replace(transition.halted(row), version=row.version + 1, updated_at=self.now)
-            lines.append(HALTED)
-        self._finish(row, image, lines, f"lost-{row.run_id}")
-        return 1
-
-    # -- orders and sweeps -------------------------------------------------------------------------------------
-
-    def order(self, order: Order) -> None:
-        """Halt, pause, resume: one small commit, whatever the number of records (protocol 15)."""
-        known = self.control(order.scope) or Control(order.scope, False, 0, False, "", 0.0, "")
-        told = replace(known, by=order.by, at=self.now, reason=order.reason)
-        if order.word == "halt":
-            self.epoch += 1
-            told = replace(told, halted=True, floor=self.epoch)
-            self.woke = True  # workers that wait for work hear of it, and end what they run
-        elif order.word == "pause":
-            told = replace(told, paused=True)
-        elif order.word == "resume":
-            if told.halted:
-                self.epoch += 1
-            told = replace(told, halted=False, paused=False)
+        record_id, version, n, hash_, at = after.record_id, after.version, after.log_seq, after.log_hash, self.now
+        was = n
+        for line in lines:
+            n += 1
+            hash_ = chained(hash_, record_id, n, version, at, line.kind, line.body)
+            self.events.append(
+                Event(0, record_id, n, version, at, line.kind, line.body, after.run_id, change_id, hash_)
+            )
+        if n != was:
+            after = replace(after, log_seq=n, log_hash=hash_)
+        if before is None:
+            self._new.add(record_id)
+        if after.due_at is not None and after.status is not Status.RUNNING:
             self.woke = True
-        self.controls[order.scope] = told
-        self._ordered.clear()
+        self._puts.append((before, after, change_id))
+        self.records[record_id] = after
+        return after
 
-    def sweep_halted(self, row: Record) -> bool:
-        """Write down what holds by definition: what waits in a halted epoch is CANCELLED."""
-        if not self.cancelled(row) or self.view.sealed:
-            return False
-        if orders.may_be_obeyed(row):
-            self._obey(row, f"obeyed-{row.record_id}-{row.version}")
-            return True
-        image = replace(transition.halted(row), version=row.version + 1, updated_at=self.now)
-        self._finish(row, image, [HALTED], f"halt-{row.record_id}-{row.version}")
-        return True
+    def put_fanin(self, fanin: Fanin) -> None:
+        self.fanins[fanin.parent_id, fanin.generation] = fanin
 
-    def adopt(self, row: Record, by: str, why: str) -> bool:
-        """A record of a book that was copied or restored asks a person before it goes on (protocol 11)."""
-        if row.ended or self.sweep_halted(row):
-            return False
-        if self._stopped(row) is not None:
-            row = self._obey(row, f"adopt-{row.record_id}-{row.version}")
-            if row.ended:
-                return False
-        if row.status is Status.RUNNING:
-            go = transition.orphan(row, self.now)
-            row = self._put(row, go.image, go.lines, f"adopt-{row.run_id}")
-        keys = [(receipt.key, receipt.name) for receipt in self._intents(row.record_id)]
-        go = transition.adopt(row, self.now, by, why, self.epoch, keys)
-        self._put(row, go.image, go.lines, f"adopt-{row.record_id}-{row.version}")
-        return True
-
-    def sweep_abandoned(self, row: Record, fanin: Fanin) -> bool:
-        """A child whose parent went on without it is cancelled; one that undoes what it did does so to the end."""
-        if row.ended or not fanin.abandoned or row.step == UNDO or self.view.sealed:
-            return False
-        reason = "its parent went on without it"
-        if row.status is Status.RUNNING or row.open_intents:
-            if row.cancel is None:
-                wish = orders.wish("", reason, undo=False)
-                self._put(row, replace(row, cancel=wish), [Line("cancel_asked", wish)], f"abandon-{row.record_id}")
-                return True
-            return False
-        go = transition.stopped(row, self.now, reason, False)
-        self._finish(row, go.image, list(go.lines), f"abandon-{row.record_id}-{row.version}")
-        return True
-
-
-def _expected(row: Record, holding: Holding) -> bool:
-    """The worker's claim of this row is under way, or was made after it said what it holds."""
-    if any(of_claim(row, claim_id) for claim_id in holding.claims):
-        return True
-    claim_id = (row.run_id or "").removeprefix("run_").rpartition("_")[0]
-    return made_after(claim_id, holding.said)
-
-
-def as_seen(record: Record, controls: Iterable[Control]) -> Record:
-    """The record as people see it: what a halt cancelled by definition shows as CANCELLED before the sweep wrote it."""
-    if record.ended or orders.under_way(record):
-        return record
-    if orders.outdated(record, controls):
-        return replace(record, status=Status.CANCELLED, due_at=None)
-    return record
+    def _more_running(self) -> dict[tuple[str, str], int]:
+        """Return how many more records run in each step than before."""
+        for before, after, _ in self._puts[self._counted :]:
+            for record, by in ((before, -1), (after, +1)):
+                if record is not None and record.status is Status.RUNNING:
+                    place = (record.workflow, record.step)
+                    self._running[place] = self._running.get(place, 0) + by
+        self._counted = len(self._puts)
+        return self._running

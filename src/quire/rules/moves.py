@@ -312,10 +312,10 @@ def turn(record: Record, now: float) -> Move:
     return _moved(record, now, "woken", {"by": "its turn"}, {"status": Status.PENDING, "due_at": now, "waits": None})
 
 
-def obeyed(record: Record, now: float, wish: str) -> Move:
-    """What becomes of a record that somebody wished to cancel while it ran (``Record.cancel``)."""
-    told = parse(wish)
-    return stopped(record, now, str(told.get("reason", "")), bool(told.get("undo")), str(told.get("by", "")))
+def obeyed(record: Record, now: float, request: str) -> Move:
+    """What becomes of a record that somebody asked to cancel while it ran (``Record.cancel``)."""
+    body = parse(request)
+    return stopped(record, now, str(body.get("reason", "")), bool(body.get("undo")), str(body.get("by", "")))
 
 
 def halted(image: Record) -> Record:

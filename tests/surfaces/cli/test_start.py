@@ -327,21 +327,21 @@ def test_ids_of_any_script(project: Project) -> None:
 
 KILLED = """
 import os, signal
-from quire.rules.draft import Draft
+from quire.rules import changes
 from quire.surfaces.cli import cli
 
-decide, count = Draft.change, 0
+decide, count = changes.decide, 0
 
 
-def until_killed(self, change):
+def until_killed(draft, change):
     global count
     count += 1
     if count == 700:
         os.kill(os.getpid(), signal.SIGKILL)
-    return decide(self, change)
+    return decide(draft, change)
 
 
-Draft.change = until_killed
+changes.decide = until_killed
 cli.main(["start", "publish", "--from", "k.csv", *WORDS])
 """
 

@@ -30,8 +30,11 @@ from quire.model.receipt import Receipt
 from quire.model.record import Record
 from quire.model.row import replace
 from quire.model.side import Fanin, Setting, Signal, Worker
+from quire.rules import claims, orders, sweeps, verbs
 from quire.rules.claims import claimed_by
-from quire.rules.draft import Draft, as_seen
+from quire.rules.draft import Draft
+from quire.rules.orders import as_seen
+from quire.rules.workers import close, expired, overdue
 
 
 class MemoryLedger(Ledger):
@@ -64,7 +67,7 @@ class MemoryLedger(Ledger):
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
         draft = self._draft()
-        verdicts = draft.commit(changes)
+        verdicts = verbs.commit(draft, changes)
         self._apply(draft)
         return verdicts
 
@@ -77,24 +80,24 @@ class MemoryLedger(Ledger):
         left: list[int] = []
         stay: list[Slot] = []
         for slot in claim.slots:
-            due = [record for record in self.tables.due(slot, draft.now) if not draft.outdated(record)]
-            room = min(draft.allowance(slot), claim.limit - len(taken))
-            taken += draft.claim(claim, slot, due[:room])
+            due = [record for record in self.tables.due(slot, draft.now) if not orders.halted(draft, record)]
+            room = min(claims.allowance(draft, slot), claim.limit - len(taken))
+            taken += claims.take(draft, claim, slot, due[:room])
             left += [record.priority for record in due[room:]]
             stay += [slot] if due[room:] else []
         self._apply(draft)
-        next_due = draft.next_look(stay, self.tables.next_due(claim.slots, draft.now))
+        next_due = claims.next_look(draft, stay, self.tables.next_due(claim.slots, draft.now))
         return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
         draft = self._draft()
-        verdicts = [draft.send(sent) for sent in sends]
+        verdicts = verbs.send(draft, sends)
         self._apply(draft)
         return verdicts
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
         draft = self._draft()
-        beaten = draft.beat(worker, holding, self.tables.held_by(worker.worker_id))
+        beaten = verbs.beat(draft, worker, holding, self.tables.held_by(worker.worker_id))
         if beaten is None:
             raise WorkerClosed(f"worker {worker.worker_id} was closed: its lease ran out")
         self._apply(draft)
@@ -102,23 +105,24 @@ class MemoryLedger(Ledger):
 
     async def farewell(self, worker_id: str) -> None:
         draft = self._draft()
-        draft.farewell(worker_id, self.tables.held_by(worker_id))
+        verbs.farewell(draft, worker_id, self.tables.held_by(worker_id))
         self._apply(draft)
 
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         draft = self._draft()
         alive = [worker for worker in self.tables.all_workers.values() if worker.closed is None]
-        gone = [worker for worker in alive if worker.worker_id in dead or draft.expired(worker)]
+        gone = [worker for worker in alive if worker.worker_id in dead or expired(draft, worker)]
         freed = sum(
-            draft.close(worker, self.tables.held_by(worker.worker_id), dead=worker.worker_id in dead) for worker in gone
+            close(draft, worker, self.tables.held_by(worker.worker_id), dead=worker.worker_id in dead)
+            for worker in gone
         )
-        freed += sum(draft.overdue(draft.record(row.record_id) or row) for row in self.tables.overdue(draft.now))
+        freed += sum(overdue(draft, draft.record(row.record_id) or row) for row in self.tables.overdue(draft.now))
         floors = list(self.tables.all_controls.values())
         swept = sum(
-            draft.sweep_halted(draft.record(row.record_id) or row) for row in self.tables.outdated(floors, limit)
+            sweeps.halted(draft, draft.record(row.record_id) or row) for row in self.tables.outdated(floors, limit)
         )
         swept += sum(
-            draft.sweep_abandoned(draft.record(row.record_id) or row, fanin)
+            sweeps.abandoned(draft, draft.record(row.record_id) or row, fanin)
             for row, fanin in self.tables.abandoned(limit)
         )
         self._apply(draft)
@@ -130,7 +134,7 @@ class MemoryLedger(Ledger):
             self.tables.sealed = order.seal(self.tables.sealed)
         else:
             draft = self._draft()
-            draft.order(order)
+            verbs.order(draft, order)
             self._apply(draft)
         return await self.standing()
 

@@ -21,7 +21,7 @@ from quire.rules.draft import Draft
 
 
 class Tables:
-    """Rows by their keys, with the few indexes that claims and fan-ins need. Implements ``rules.View``."""
+    """Rows by their keys, with the few indexes that claims and fan-ins need. Implements ``rules.rows.View``."""
 
     def __init__(self) -> None:
         self.epoch = 1
@@ -44,7 +44,7 @@ class Tables:
         self._events_of: defaultdict[str, list[Event]] = defaultdict(list)
         self._children_of: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
-    # -- rules.View --------------------------------------------------------------------------------------------
+    # -- rules.rows.View --------------------------------------------------------------------------------------------
 
     def record(self, record_id: str) -> Record | None:
         return self.all_records.get(record_id)
@@ -83,7 +83,7 @@ class Tables:
         made = (event.change_id for event in self._events_of.get(record_id, ()) if event.version == version)
         return next(made, None)  # later lines of the version are facts
 
-    def told(self, record_id: str, change_id: str) -> bool:
+    def has_line(self, record_id: str, change_id: str) -> bool:
         return any(event.change_id == change_id for event in self._events_of.get(record_id, ()))
 
     # -- writing -----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from quire.ledger.postgres.wire import Param, Wire, array
 from quire.model.change import Claim, Claimed, Slot
 from quire.model.record import PRIORITY_SECONDS, Record
 from quire.model.row import field_names
-from quire.rules.claims import claimed_by, limited, may_claim
+from quire.rules.claims import allowance, claimed_by, limited, may_claim, next_look, take
 from quire.rules.draft import Draft
 
 #: How much later than its due time a record's rank may be: as far as priorities go below zero.
@@ -156,7 +156,7 @@ class Claims:
         if taken_before := claimed_by(claim, view.held):
             return Claimed(tuple(taken_before), view.now)
         draft = Draft(view, view.now)
-        room = array("bigint", [draft.allowance(slot) for slot in claim.slots])
+        room = array("bigint", [allowance(draft, slot) for slot in claim.slots])
         workflows, steps, _ = named(claim.slots)
         place = wire.send(_LOCK, self._server.given_now, workflows, steps, room, claim.limit, versions(claim.slots))
         answers = await wire.flush()
@@ -170,10 +170,10 @@ class Claims:
             nonlocal refilled
             taken: list[Record] = []
             for number, slot in enumerate(claim.slots, 1):
-                room = min(draft.allowance(slot), claim.limit - len(taken))
+                room = min(allowance(draft, slot), claim.limit - len(taken))
                 found = [view.records[record_id] for record_id in due.get(number, [])[:room]]
-                taken += draft.claim(claim, slot, [row for row in found if row is not None])
-            refilled = draft.next_look(claim.slots, None)
+                taken += take(draft, claim, slot, [row for row in found if row is not None])
+            refilled = next_look(draft, claim.slots, None)
             return taken
 
         taken, left = await self._locked.written(

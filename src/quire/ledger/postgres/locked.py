@@ -26,6 +26,7 @@ from quire.ledger.postgres.want import Want, still_wanted
 from quire.ledger.postgres.wire import Answer, Wire, array
 from quire.ledger.postgres.writer import Writer
 from quire.model.change import Change, Order, Send, Verdict
+from quire.rules import verbs
 from quire.rules.draft import Draft
 
 T = TypeVar("T")
@@ -59,15 +60,15 @@ class Locked:
         want = Want()
         for change in changes:
             want.of_change(change)
-        return await self.decided("commit", want, lambda draft, _: draft.commit(changes), changes=changes)
+        return await self.decided("commit", want, lambda draft, _: verbs.commit(draft, changes), changes=changes)
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
         want = Want(records={sent.record_id for sent in sends}, signals={sent.signal_id for sent in sends})
-        return await self.decided("send", want, lambda draft, _: [draft.send(sent) for sent in sends])
+        return await self.decided("send", want, lambda draft, _: verbs.send(draft, sends))
 
     async def farewell(self, worker_id: str) -> None:
         want = Want(quiet={worker_id}, workers={worker_id}, held={worker_id})
-        await self.decided("farewell", want, lambda draft, view: draft.farewell(worker_id, view.held))
+        await self.decided("farewell", want, lambda draft, view: verbs.farewell(draft, worker_id, view.held))
 
     async def order(self, order: Order) -> None:
         async def body(wire: Wire) -> None:
@@ -77,7 +78,7 @@ class Locked:
                 if order.word in ("seal", "unseal"):
                     wire.send("UPDATE ledger SET sealed = $1", order.seal(view.sealed))
                 else:
-                    draft.order(order)
+                    verbs.order(draft, order)
 
             await self.written(wire, "order", view, decide)
 

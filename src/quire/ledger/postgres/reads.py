@@ -20,7 +20,7 @@ from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.model.side import Control, Fanin, Setting, Signal, Worker
-from quire.rules.draft import as_seen
+from quire.rules.orders import as_seen
 
 
 class Reads:

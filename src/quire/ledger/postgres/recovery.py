@@ -14,7 +14,9 @@ from quire.ledger.postgres.wire import Wire, array
 from quire.model.record import UNDO, Status
 from quire.model.row import field_names, from_values
 from quire.model.side import Worker
-from quire.rules.draft import GRACE, Draft
+from quire.rules import sweeps
+from quire.rules.draft import Draft
+from quire.rules.workers import GRACE, close, overdue
 
 _EXPIRED = f"closed IS NULL AND expires_at + {GRACE} * lease_seconds < {{}}"
 #: Order by order (there are few), so that no record is read where nothing was halted: the planner, left to itself, goes
@@ -103,15 +105,15 @@ class Recovery:
             for worker_id in sorted(over):
                 if (worker := view.workers[worker_id]) is not None:
                     held = [row for row in found if row.status is Status.RUNNING and row.worker == worker_id]
-                    freed += draft.close(worker, held, dead=worker_id in dead)
+                    freed += close(draft, worker, held, dead=worker_id in dead)
             for row in found:
-                freed += draft.overdue(draft.record(row.record_id) or row)
-                swept += draft.sweep_halted(draft.record(row.record_id) or row)
+                freed += overdue(draft, draft.record(row.record_id) or row)
+                swept += sweeps.halted(draft, draft.record(row.record_id) or row)
             for row in found:
                 if row.parent_id is not None and row.generation is not None:
                     fanin = draft.fanin(row.parent_id, row.generation)
                     if fanin is not None:
-                        swept += draft.sweep_abandoned(draft.record(row.record_id) or row, fanin)
+                        swept += sweeps.abandoned(draft, draft.record(row.record_id) or row, fanin)
             left = tuple(worker for worker in workers if worker.worker_id not in draft.workers)
             return Recovered(len(draft.workers), freed, swept, swept >= limit, left)
 

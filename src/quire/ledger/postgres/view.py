@@ -120,7 +120,7 @@ class View:
         except KeyError:
             raise Missing("change", (record_id, version)) from None
 
-    def told(self, record_id: str, change_id: str) -> bool:
+    def has_line(self, record_id: str, change_id: str) -> bool:
         try:
             return self.lines[record_id, change_id]
         except KeyError:

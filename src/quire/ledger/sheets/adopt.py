@@ -19,7 +19,7 @@ from quire.ledger.sheets.plan import Plan
 from quire.ledger.sheets.repair import begin, heads_of, journal, new_head, send
 from quire.ledger.sheets.replica import Replica
 from quire.model.row import replace
-from quire.rules import adoption
+from quire.rules import adoption, sweeps
 
 if TYPE_CHECKING:
     from quire.ledger.sheets.ledger import SheetsLedger
@@ -64,7 +64,7 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
         if worker.closed is None:
             draft.workers[worker.worker_id] = replace(worker, closed=_CLOSED)
     for record in list(tables.all_records.values()):
-        draft.adopt(record, by, why)
+        sweeps.adopted(draft, record, by, why)
     tables.apply(draft)
     # Numbers that the other book has used are not used again.
     seq = max(last.seq, mark.seq if mark is not None else 0)

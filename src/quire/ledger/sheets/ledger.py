@@ -53,7 +53,8 @@ from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
 from quire.model.row import replace
 from quire.model.side import Fanin, Setting, Signal, Worker
-from quire.rules.draft import as_seen
+from quire.rules import verbs
+from quire.rules.orders import as_seen
 
 if TYPE_CHECKING:
     from quire.ledger.sheets.adopt import Adopted
@@ -268,7 +269,7 @@ class SheetsLedger(Ledger):
         lane = Lane.RECEIPT if any(map(_has_receipts, changes)) else Lane.SETTLE
 
         def plan(plan: Plan) -> list[Verdict]:
-            verdicts = plan.draft.commit(changes)
+            verdicts = verbs.commit(plan.draft, changes)
             plan.by = next(iter(workers), plan.by)
             return verdicts
 
@@ -284,7 +285,7 @@ class SheetsLedger(Ledger):
         return await self._ask(lambda plan: plan.claim(claim), Lane.CLAIM, worker=claim.worker)
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
-        return await self._ask(lambda plan: [plan.draft.send(sent) for sent in sends], Lane.SETTLE)
+        return await self._ask(lambda plan: verbs.send(plan.draft, sends), Lane.SETTLE)
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
         def plan(plan: Plan) -> Beaten:

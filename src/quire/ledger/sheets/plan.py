@@ -20,10 +20,12 @@ from quire.model.receipt import Receipt
 from quire.model.record import CLAIMABLE, Record, Status
 from quire.model.row import replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
+from quire.rules import claims, orders, sweeps, verbs
 from quire.rules import moves as transition
 from quire.rules.claims import claimed_by
 from quire.rules.draft import Draft
 from quire.rules.outcome import Broke
+from quire.rules.workers import close, expired, overdue
 
 #: Shorter leases are renewed by every beat; longer ones by a third of the lease more, so that most beats need no write.
 SHORT_LEASE = 60.0
@@ -140,16 +142,16 @@ class Plan:
         left: list[int] = []
         stay: list[Slot] = []
         for slot in claim.slots:
-            due = [record for record in self._due(slot) if not draft.outdated(record)]
-            room = min(draft.allowance(slot), claim.limit - len(taken))
-            for record in draft.claim(claim, slot, due[:room]):
+            due = [record for record in self._due(slot) if not orders.halted(draft, record)]
+            room = min(claims.allowance(draft, slot), claim.limit - len(taken))
+            for record in claims.take(draft, claim, slot, due[:room]):
                 if (lost := self._lost(record)) is None:
                     taken.append(record)
                 else:
                     self._fail(record, claim.worker, lost)
             left += [record.priority for record in due[room:]]
             stay += [slot] if due[room:] else []
-        next_due = draft.next_look(stay, self.view.next_due(claim.slots, draft.now))
+        next_due = claims.next_look(draft, stay, self.view.next_due(claim.slots, draft.now))
         return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
     def _lost(self, record: Record) -> str | None:
@@ -161,13 +163,13 @@ class Plan:
         """Its value cannot be had: it errs with the hash, and no step runs on something else (protocol 20)."""
         text = f"a long value of this record is lost: no file in Drive has it any more ({lost})"
         made = transition.settle(record, Broke(text), self.draft.now)
-        self.draft.change(Change(next_id(), record.record_id, record.version, made.image, worker, made.lines))
+        verbs.change(self.draft, Change(next_id(), record.record_id, record.version, made.image, worker, made.lines))
 
     def beat(self, worker: Worker, holding: Holding) -> Beaten | None:
         draft, worker_id = self.draft, worker.worker_id
         before = draft.workers.get(worker_id)
         known = self._worker(worker_id)
-        beaten = draft.beat(worker, holding, self._held(worker_id))
+        beaten = verbs.beat(draft, worker, holding, self._held(worker_id))
         if beaten is None:
             return None
         self.by = worker_id
@@ -184,7 +186,7 @@ class Plan:
 
     def farewell(self, worker_id: str) -> None:
         self.by = worker_id
-        self.draft.farewell(worker_id, self._held(worker_id))
+        verbs.farewell(self.draft, worker_id, self._held(worker_id))
 
     def writers_beside(self, worker: Worker) -> int:
         """How many other processes have a live worker; none count against one that is known already."""
@@ -192,7 +194,7 @@ class Plan:
             return 0
         mine = worker.boot_id, worker.pid
         rows = {**self.view.all_workers, **self.draft.workers}.values()
-        live = {(row.boot_id, row.pid) for row in rows if row.closed is None and not self.draft.expired(row)}
+        live = {(row.boot_id, row.pid) for row in rows if row.closed is None and not expired(self.draft, row)}
         return len(live - {mine})
 
     def recover(self, limit: int, dead: Sequence[str], *, silent: Callable[[Worker], bool]) -> Recovered:
@@ -200,13 +202,15 @@ class Plan:
         draft, view = self.draft, self.view
         workers = {**view.all_workers, **draft.workers}
         alive = [worker for worker in workers.values() if worker.closed is None]
-        gone = [worker for worker in alive if worker.worker_id in dead or (draft.expired(worker) and silent(worker))]
-        freed = sum(draft.close(worker, self._held(worker.worker_id), dead=worker.worker_id in dead) for worker in gone)
-        freed += sum(draft.overdue(draft.record(row.record_id) or row) for row in view.overdue(draft.now))
+        gone = [worker for worker in alive if worker.worker_id in dead or (expired(draft, worker) and silent(worker))]
+        freed = sum(
+            close(draft, worker, self._held(worker.worker_id), dead=worker.worker_id in dead) for worker in gone
+        )
+        freed += sum(overdue(draft, draft.record(row.record_id) or row) for row in view.overdue(draft.now))
         floors = list({**view.all_controls, **draft.controls}.values())
-        swept = sum(draft.sweep_halted(draft.record(row.record_id) or row) for row in view.outdated(floors, limit))
+        swept = sum(sweeps.halted(draft, draft.record(row.record_id) or row) for row in view.outdated(floors, limit))
         swept += sum(
-            draft.sweep_abandoned(draft.record(row.record_id) or row, fanin) for row, fanin in view.abandoned(limit)
+            sweeps.abandoned(draft, draft.record(row.record_id) or row, fanin) for row, fanin in view.abandoned(limit)
         )
         closed = [worker for worker in gone if draft.workers.get(worker.worker_id, worker).closed is not None]
         left = tuple(worker for worker in alive if worker not in closed)
@@ -217,7 +221,7 @@ class Plan:
         if order.word in ("seal", "unseal"):
             self.sealed = order.seal(self.view.sealed)
         else:
-            self.draft.order(order)
+            verbs.order(self.draft, order)
 
     def keep(self, setting: Setting) -> bool:
         known = self.settings.get(setting.name) or self.view.all_settings.get(setting.name)

@@ -51,8 +51,11 @@ from quire.model.receipt import Receipt
 from quire.model.record import UNDO, Record, Status
 from quire.model.row import field_names, field_values, from_values, replace
 from quire.model.side import Fanin, Setting, Signal, Worker
+from quire.rules import claims, orders, sweeps, verbs
 from quire.rules.claims import claimed_by
-from quire.rules.draft import GRACE, Draft, as_seen
+from quire.rules.draft import Draft
+from quire.rules.orders import as_seen
+from quire.rules.workers import GRACE, close, expired, overdue
 
 T = TypeVar("T")
 
@@ -259,7 +262,7 @@ class SqliteLedger(Ledger):
             for change in changes:
                 ids |= dict.fromkeys(child.record_id for child in change.children)
             view.prefetch(ids)
-            return draft.commit(changes)
+            return verbs.commit(draft, changes)
 
         return await self._decided(decide)
 
@@ -275,18 +278,18 @@ class SqliteLedger(Ledger):
             stay: list[Slot] = []
             next_due: float | None = None
             for slot in claim.slots:
-                room = min(draft.allowance(slot), claim.limit - len(taken))
+                room = min(claims.allowance(draft, slot), claim.limit - len(taken))
                 sql = (
                     f"SELECT {RECORD} FROM records WHERE {_CLAIMABLE} AND workflow = ? AND step = ? "
                     "AND due_at <= ? AND epoch >= ? AND code_version <= ? ORDER BY rank LIMIT ?"
                 )
                 most = 1 if looks else room + 1
-                args = (slot.workflow, slot.step, draft.now, draft.floor(slot.workflow), slot.version, most)
+                args = (slot.workflow, slot.step, draft.now, orders.floor(draft, slot.workflow), slot.version, most)
                 found = view.db.execute(sql, args).fetchall()
                 if looks and found and room > 0:
                     return None
                 due = [view.read(row) for row in found]
-                taken += draft.claim(claim, slot, due[:room])
+                taken += claims.take(draft, claim, slot, due[:room])
                 left += [record.priority for record in due[room:]]
                 stay += [slot] if due[room:] else []
                 if len(found) <= room:
@@ -297,7 +300,7 @@ class SqliteLedger(Ledger):
                     ).fetchone()
                     if moment is not None and (next_due is None or moment[0] < next_due):
                         next_due = moment[0]
-            next_due = draft.next_look(stay, next_due)
+            next_due = claims.next_look(draft, stay, next_due)
             return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
 
         def work(db: sqlite3.Connection) -> tuple[Claimed | None, bool]:
@@ -310,13 +313,13 @@ class SqliteLedger(Ledger):
         return cast(Claimed, await self._written(work))
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
-        return await self._decided(lambda draft, _: [draft.send(sent) for sent in sends])
+        return await self._decided(lambda draft, _: verbs.send(draft, sends))
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
         def decide(draft: Draft, view: View) -> Beaten | None:
             ends_at = self.clock.boottime() + worker.lease_seconds
             view.db.execute(_PUT_LEASE, (worker.worker_id, self._boot_id, ends_at))
-            return draft.beat(worker, holding, view.held_by(worker.worker_id))
+            return verbs.beat(draft, worker, holding, view.held_by(worker.worker_id))
 
         beaten = await self._decided(decide, "beat")
         if beaten is None:
@@ -324,7 +327,7 @@ class SqliteLedger(Ledger):
         return beaten
 
     async def farewell(self, worker_id: str) -> None:
-        await self._decided(lambda draft, view: draft.farewell(worker_id, view.held_by(worker_id)))
+        await self._decided(lambda draft, view: verbs.farewell(draft, worker_id, view.held_by(worker_id)))
 
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         needed, alive = await self._in("read", self._needs_recovery)
@@ -340,13 +343,13 @@ class SqliteLedger(Ledger):
             for worker in workers:
                 if (ends_at := leases.get(worker.worker_id)) is not None:
                     worker = replace(worker, expires_at=ends_at + passed)
-                if worker.worker_id in dead or draft.expired(worker):
+                if worker.worker_id in dead or expired(draft, worker):
                     held = view.held_by(worker.worker_id)
-                    freed += draft.close(worker, held, dead=worker.worker_id in dead)
+                    freed += close(draft, worker, held, dead=worker.worker_id in dead)
             late = f"SELECT {RECORD} FROM records WHERE status = 'RUNNING' AND run_until < ?"
             for row in db.execute(late, (draft.now,)).fetchall():
                 record = view.record_of(row)
-                freed += draft.overdue(draft.record(record.record_id) or record)
+                freed += overdue(draft, draft.record(record.record_id) or record)
             swept = 0
             for control in view.controls.values():
                 scope = "" if control.scope == "*" else "AND workflow = :scope"
@@ -357,7 +360,7 @@ class SqliteLedger(Ledger):
                 args = {"floor": control.floor, "scope": control.scope, "limit": limit}
                 for row in db.execute(sql, args).fetchall():
                     record = view.record_of(row)
-                    swept += draft.sweep_halted(draft.record(record.record_id) or record)
+                    swept += sweeps.halted(draft, draft.record(record.record_id) or record)
             swept += self._sweep_abandoned(draft, view, limit)
             alive = tuple(worker for worker in workers if worker.worker_id not in draft.workers)
             return Recovered(len(draft.workers), freed, swept, swept >= limit, alive)
@@ -377,7 +380,7 @@ class SqliteLedger(Ledger):
             )
             for found in view.db.execute(sql, (fanin.parent_id, fanin.generation, limit - swept)).fetchall():
                 record = view.record_of(found)
-                swept += draft.sweep_abandoned(draft.record(record.record_id) or record, fanin)
+                swept += sweeps.abandoned(draft, draft.record(record.record_id) or record, fanin)
             if swept >= limit:
                 break
         return swept
@@ -409,7 +412,7 @@ class SqliteLedger(Ledger):
 
             await self._in("write", seal)
         else:
-            await self._decided(lambda draft, _: draft.order(order))
+            await self._decided(lambda draft, _: verbs.order(draft, order))
         return await self.standing()
 
     # -- reading -----------------------------------------------------------------------------------------------

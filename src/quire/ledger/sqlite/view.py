@@ -29,7 +29,7 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
 
 
 class View:
-    """The rows of one transaction, read as they are asked for. Implements ``rules.View``."""
+    """The rows of one transaction, read as they are asked for. Implements ``rules.rows.View``."""
 
     def __init__(self, db: sqlite3.Connection, images: Mapping[str, Record] | None = None) -> None:
         self.db = db
@@ -145,7 +145,7 @@ class View:
         ).fetchone()
         return None if row is None else str(row[0])
 
-    def told(self, record_id: str, change_id: str) -> bool:
+    def has_line(self, record_id: str, change_id: str) -> bool:
         sql = "SELECT 1 FROM events WHERE record_id = ? AND change_id = ? LIMIT 1"
         return self.db.execute(sql, (record_id, change_id)).fetchone() is not None
 

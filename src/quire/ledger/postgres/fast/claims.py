@@ -32,7 +32,7 @@ from quire.model.record import Record, Status
 from quire.model.row import field_names, replace
 from quire.rules.claims import limited, may_claim, runs_of
 from quire.rules.moves import claim_told
-from quire.rules.sketch import sealed_text
+from quire.rules.orders import sealed_text
 
 #: Where the queue of a step begins: at its mark.
 _FROM_MARK = "rank >= slot.mark"

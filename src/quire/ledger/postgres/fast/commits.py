@@ -22,6 +22,7 @@ from quire.ledger.postgres.wire import Clash, Wire, Wrong, array
 from quire.ledger.postgres.writer import Writer
 from quire.model.change import Applied, Change, Verdict
 from quire.model.receipt import Kind, Stage
+from quire.rules import verbs
 from quire.rules.claims import limited
 from quire.rules.draft import Draft
 
@@ -69,7 +70,7 @@ class OptimisticCommits:
             still = wire.send(_STILL, signature, array("text", sorted(view.workers)))
             verdicts: list[Verdict] = []
             for change in changes:
-                verdict = draft.change(change)
+                verdict = verbs.change(draft, change)
                 if type(verdict) is not Applied or verdict.again:
                     raise Wrong
                 verdicts.append(verdict)

@@ -67,6 +67,7 @@ COMMANDS: dict[str, Entry] = {
     "logs": Entry("look", "Read the log.", f"{_HERE}.logs:logs"),
     "diff": Entry("look", "Show what changed between two versions.", f"{_HERE}.look:diff"),
     "graph": Entry("look", "Draw a workflow with its records.", f"{_HERE}.graph:graph"),
+    "postmortem": Entry("look", "Write all that is known about a record as one page.", f"{_HERE}.report:postmortem"),
     "report": Entry("look", "Compute times from a record's log.", f"{_HERE}.report:report"),
     "verify": Entry("look", "Check hash chains, receipts, fan-ins and the folder.", f"{_HERE}.keep:verify"),
     "export": Entry("keep", "Write records to a file.", f"{_HERE}.keep:export"),

@@ -1,13 +1,25 @@
-"""``quire report``: where the time of a record went, as a table."""
+"""``quire report`` and ``quire postmortem``: where the time of a record went, and all that is known about it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import click
+
 from quire.client.client import Client
 from quire.clock import iso
+from quire.errors import AlreadyExists, InputError
 from quire.explain import words as telling
+from quire.explain.postmortem import postmortem as page_of
 from quire.explain.report import Report, report_json, report_of
+from quire.explain.why import around, why_of
+from quire.folder.base import Folder
 from quire.model.change import Query
+from quire.model.event import Event
+from quire.model.receipt import Receipt
+from quire.model.record import Record
 from quire.surfaces.cli.command import Session, record_argument, verb
+from quire.surfaces.cli.keep import opened_folder
 
 #: The logs of so many children are read for a report.
 _CHILDREN = 5000
@@ -65,3 +77,66 @@ def _told_report(session: Session, made: Report) -> None:
             f"children  {made.children}: {telling.span(made.children_running)} of running, "
             f"{made.overlap} at once at the most"
         )
+
+
+@verb(
+    "postmortem",
+    example="""
+    quire postmortem inv-17
+    quire postmortem inv-17 --to inv-17.md
+    """,
+)
+@record_argument
+@click.option("--to", "target", metavar="FILE", help="Write the page to this new file instead of printing it.")
+@click.option("--folder", "directory", metavar="DIR", help="The folder, instead of the configured one.")
+def postmortem(session: Session, record_id: str, target: str | None, directory: str | None) -> None:
+    """Write all that is known about record ID as one page of Markdown.
+
+    The page shows why the record stands where it stands, its data, every failed try with its trace, its log, effects
+    and children, and where the folder keeps its files.
+    """
+    if target is not None and Path(target).exists():
+        raise AlreadyExists(f"{target!r} is there already; name a new file")
+
+    async def work(client: Client) -> tuple[str, list[str]]:
+        shown = await client.show(record_id)
+        record = shown.record
+        why = why_of(record, await around(client.ledger, record, groups=session.config.groups))
+        async with opened_folder(session, client.ledger, directory) as folder:
+            files = None if folder is None else await _files(folder, record, shown.events, shown.receipts)
+        link = telling.record_link(session.config.public_url, record_id)
+        page = page_of(record, why.sentence, shown.events, shown.receipts, shown.children, files=files, link=link)
+        return page, list(files or ())
+
+    page, files = session.with_client(work)
+    if target is not None:
+        try:
+            Path(target).write_text(page, encoding="utf-8", errors="surrogatepass")
+        except OSError as error:
+            raise InputError(f"{target!r} cannot be written: {error.strerror or error}") from error
+    if session.json:
+        session.out.emit({"record_id": record_id, "page": page, "files": files, "to": target})
+    elif target is not None:
+        session.out.say(f"wrote {target}")
+    else:
+        click.echo(page, nl=False)
+
+
+async def _files(folder: Folder, record: Record, events: list[Event], receipts: list[Receipt]) -> dict[str, str]:
+    """Return the files of the folder that tell of the record: where each is, and what it is."""
+    layout = folder.layout(record.workflow)
+    there = set(await folder.paths(layout.base))
+    began: dict[str, float] = {}
+    for event in events:
+        if event.run_id:
+            began.setdefault(event.run_id, event.at)
+    wanted = {layout.state(record.record_id): "state"}
+    wanted |= {layout.log(run_id, at): f"log of {run_id}" for run_id, at in began.items()}
+    for receipt in receipts:
+        for path in (layout.receipt(record.record_id, receipt.step), layout.receipt_beside(receipt)):
+            wanted[path] = f"receipt of {receipt.name}"
+    own = f"/{folder.names.encode(record.record_id)}/"
+    wanted |= {
+        path: "artifact" for path in sorted(there) if path.startswith(f"{layout.base}/artifacts/") and own in path
+    }
+    return {folder.link(path): what for path, what in wanted.items() if path in there}

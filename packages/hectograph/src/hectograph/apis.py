@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hectograph.calendar.api import CalendarApi
-from hectograph.core.error import CALENDAR, GMAIL
+from hectograph.core.error import CALENDAR
 from hectograph.core.service import Play, Service
 from hectograph.docs.api import DocsApi
 from hectograph.drive.api import DriveApi
 from hectograph.drive.v2 import DriveV2
+from hectograph.gmail.api import GmailApi
+from hectograph.pubsub.api import PubsubApi
 from hectograph.sheets.api import SheetsApi
 from hectograph.slides.api import SlidesApi
 from hectograph.world import World
@@ -20,11 +22,6 @@ class _NotPlayed(Service):
 
     def methods(self) -> dict[str, Play]:
         return {}
-
-
-class Gmail(_NotPlayed):
-    version = "gmail.v1"
-    envelope = GMAIL
 
 
 class Chat(_NotPlayed):
@@ -41,22 +38,18 @@ class Tasks(_NotPlayed):
     strict = False
 
 
-class Pubsub(_NotPlayed):
-    version = "pubsub.v1"
-
-
 SERVICES: tuple[type[Service], ...] = (
     SheetsApi,
     DriveApi,
     DriveV2,
     DocsApi,
-    Gmail,
+    GmailApi,
     CalendarApi,
     Chat,
     Forms,
     SlidesApi,
     Tasks,
-    Pubsub,
+    PubsubApi,
 )
 
 VERSIONS = tuple(service.version for service in SERVICES)

@@ -10,6 +10,7 @@
 | ``GET /emulator/pushes`` | what was posted to Chat apps, channels and subscriptions |
 | ``GET/POST /emulator/accounts`` | bearer tokens with account, scopes, OAuth client; see ``core/people.py`` |
 | ``GET /emulator/outbox`` | what left the house: mails, invitations, share notices |
+| ``GET /emulator/certs``, ``/emulator/jwks`` | the key by which the emulator signs what Google would sign |
 | ``GET /emulator/books`` | ids, titles, versions |
 | ``GET /emulator/books/ID/versions`` | the versions that can be restored |
 | ``POST /emulator/reset`` | everything gone, as when just started |
@@ -21,6 +22,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from hectograph.core import signing
 from hectograph.core.clock import stamp
 from hectograph.core.http import Request, Response
 from hectograph.person import Person
@@ -81,6 +83,10 @@ class Control:
                 return {"pushes": world.delivery.log}
             case "GET", "books":
                 return self._versions(rest.partition("/")[0]) if rest else {"books": world.books()}
+            case "GET", "certs":
+                return {signing.key().key_id: signing.key().certificate()}
+            case "GET", "jwks":
+                return {"keys": [signing.key().jwk()]}
             case "POST", "reset":
                 world.clear()
                 return {}

@@ -18,6 +18,7 @@ from hectograph.core.people import People
 from hectograph.core.quota import Quota
 from hectograph.core.service import Service
 from hectograph.core.switch import Switches
+from hectograph.core.topics import Topics
 from hectograph.drive.drive import Drive
 from hectograph.drive.file import SPREADSHEET
 from hectograph.sheets.library import Library
@@ -57,6 +58,7 @@ class World:
         self.outgoing = Outgoing(self.now)
         self.delivery = Delivery(self.now)
         self.channels = Channels(self.delivery)
+        self.topics = Topics()
         self.changed = threading.Condition()
         self.edits = 0
         self._count_lock = threading.Lock()

@@ -30,9 +30,6 @@ MORE_FILES = {"surfaces/cli": 42}
 MOST_DEPTH = 2
 DEEPER = {
     "agents.blueprint.blueprint.ReducerSpec": 3,
-    "client.acts.ClientActs": 3,
-    "client.client.Client": 4,
-    "surfaces.server.crowd.Crowd": 5,
     "surfaces.server.shapes.LinkAnswerIn": 3,
     "testing.conformance.LedgerConformance": 3,
     "testing.faults.HoldingLedger": 3,
@@ -83,7 +80,7 @@ MORE_COMPLEX = {
 #: The word `told`, by the folder, outside of `testing`.
 TOLD = {
     "agents": 94,
-    "client": 7,
+    "client": 1,
     "explain": 84,
     "folder": 35,
     "google": 16,

@@ -113,7 +113,7 @@ async def test_what_is_no_such_value_keeps_the_receipt_and_a_person_gives_the_va
         assert record.status is Status.NEEDS_APPROVAL and record.open_intents == 0
         assert (record.question or "").startswith(f"{act.name!r} happened, but what it returned is not known (")
         [receipt] = await client.ledger.receipts(record_ids=["m"])
-        assert receipt.unfit and client._keys.verifies(receipt)
+        assert receipt.unfit and client.link.keys.verifies(receipt)
         assert "effect.unfit" in [event.kind for event in await client.events("m")]
         with pytest.raises(IllegalMove, match="happened; say what it returned"):
             await client.resolve("m", happened=False)
@@ -130,7 +130,7 @@ async def test_what_is_no_such_value_keeps_the_receipt_and_a_person_gives_the_va
         record = await client.get("m")
         assert (record.status, record.result, SENT) == (Status.DONE, kept, ["ann"])
         [receipt] = await client.ledger.receipts(record_ids=["m"])
-        assert client._keys.verifies(receipt)
+        assert client.link.keys.verifies(receipt)
 
 
 # -- in doubt --------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ async def test_a_receipt_of_before_that_says_null_asks_for_the_value_and_does_no
         [receipt] = await client.ledger.receipts(record_ids=["m"])
         wait = load_waits((await client.get("m")).waits)[0]
         assert (wait.about or {})["of"] == receipt.key
-        null = client._keys.signed(replace(receipt, value="null"))
+        null = client.link.keys.signed(replace(receipt, value="null"))
         await client.ledger.commit([Change("c1", "m", 0, None, receipts=(null,))])
         await client.resolve("m", happened=True, value="given")
         await client.work()

@@ -1,6 +1,7 @@
 """What people do to one record: signal, answer, resolve, move, edit, retry, cancel, prioritise.
 
-Each reads the record, decides with ``machine`` what becomes of it, and swaps; whoever was faster makes it read again.
+Each verb reads the record, lets ``rules.moves`` decide what becomes of it, and commits that, if the record is still at
+the version that was read. Otherwise the verb reads the record again.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from quire.client import arguments
-from quire.client.link import landed
-from quire.client.reading import ClientLooks
+from quire.client.link import Link, landed
+from quire.client.reading import Reading
 from quire.clock import iso, new_id
 from quire.errors import IllegalMove, InputError, NotFound, StaleVersion, did_you_mean
 from quire.ledger import engine
@@ -31,8 +32,12 @@ from quire.workflows import approval
 from quire.workflows.approval import Vote
 
 
-class ClientActs(ClientLooks):
+class Acts:
     """The verbs that change one record."""
+
+    def __init__(self, link: Link, reading: Reading) -> None:
+        self._link = link
+        self._reading = reading
 
     async def signal(
         self,
@@ -48,10 +53,10 @@ class ClientActs(ClientLooks):
         arguments.name(signal, "the signal")
         arguments.name(signal_id or "", "signal_id")
         text = PLAIN.encode(value, f"the value of signal {signal!r}")
-        sent = Send(signal_id or new_id("s_"), record_id, signal, text, self.who if by is None else by)
-        verdict = await self._send(sent)
+        sent = Send(signal_id or new_id("s_"), record_id, signal, text, self._link.by(by))
+        [verdict] = await self._link.send([sent])
         if isinstance(verdict, Conflict):
-            await self.get(record_id)
+            await self._reading.get(record_id)
         return landed(verdict)
 
     async def answer(
@@ -69,7 +74,7 @@ class ClientActs(ClientLooks):
         change_id: str = "",
     ) -> Record:
         """Answer what a record asks. ``seen``: the hash of what was shown; an answer to anything else is refused."""
-        person = self.who if by is None else by
+        person = self._link.by(by)
         if edits is not None:
             what = f"what the answer edits of {record_id!r}"
             edits = parse(PLAIN.encode(arguments.fields(edits, what), what))
@@ -77,24 +82,24 @@ class ClientActs(ClientLooks):
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             wait = _asked(record, question)
-            vote = Vote(choice, person, note, dict(edits or {}), via, self.clock.now(), seen)
-            approval.check_vote(wait, vote, self.groups if groups is None else groups)
+            vote = Vote(choice, person, note, dict(edits or {}), via, self._link.clock.now(), seen)
+            approval.check_vote(wait, vote, self._link.groups if groups is None else groups)
             if edits and fit is not None:  # also of one vote among several: the last one must not fail for it
                 _check_data(record, parse(record.data) | dict(edits), fit)
             new, answer = approval.counted(wait, vote)
-            told: dict[str, Any] = {"choice": choice, "by": person, "via": via, "note": note, "question": wait.name}
+            body: dict[str, Any] = {"choice": choice, "by": person, "via": via, "note": note, "question": wait.name}
             if edits:
-                told["edits"] = dict(edits)
+                body["edits"] = dict(edits)
             if answer is None:
                 waits = [new if w.key == wait.key else w for w in load_waits(record.waits)]
-                return transition.voted(record, record.updated_at, waits, told), ()
+                return transition.voted(record, record.updated_at, waits, body), ()
             data = dump(parse(record.data) | dict(answer.edits)) if answer.edits else None
             if data is not None and fit is not None:
                 _check_data(record, parse(data), fit)
             receipt = _answer_receipt(record, wait, dump(approval.said(answer, record)))
-            return transition.answered(record, record.updated_at, wait.key, told, data), (receipt,)
+            return transition.answered(record, record.updated_at, wait.key, body, data), (receipt,)
 
-        return await self._change(record_id, decide, change_id)
+        return await self.change(record_id, decide, change_id)
 
     async def resolve(
         self,
@@ -107,35 +112,35 @@ class ClientActs(ClientLooks):
         change_id: str = "",
     ) -> Record:
         """Say whether an effect in doubt happened, and what came of it."""
-        person = self.who if by is None else by
-        wait = _in_doubt(await self.get(record_id), effect)
+        person = self._link.by(by)
+        wait = _in_doubt(await self._reading.get(record_id), effect)
         about = wait.about or {}
-        found = await self.ledger.receipts(keys=[about.get("of", wait.key)])
+        found = await self._link.ledger.receipts(keys=[about.get("of", wait.key)])
         if not found:
             raise NotFound(f"the intent behind {wait.name!r} of {record_id!r} is not there any more")
         if happened:
             text = _returned(record_id, wait, value)
-            receipt = self._keys.signed(replace(found[0], stage=Stage.DONE, value=text))
+            receipt = self._link.keys.signed(replace(found[0], stage=Stage.DONE, value=text))
         elif found[0].open:
             receipt = replace(found[0], stage=Stage.VOID)
         else:
             raise IllegalMove(f"{wait.name!r} of {record_id!r} happened; say what it returned, with --happened --value")
         own = receipt.record_id == record_id
         if not own:  # an undoing asks about what a descendant did: the answer stands beside that one
-            await self._commit([Change(new_id(), receipt.record_id, 0, None, receipts=(receipt,))])
+            await self._link.commit([Change(new_id(), receipt.record_id, 0, None, receipts=(receipt,))])
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             if _in_doubt(record, effect).key != wait.key:
                 raise StaleVersion(f"{record_id!r} does not ask about {wait.name!r} any more; look at it again")
-            told = {"effect": wait.name, "happened": happened, "by": person}
-            return transition.resolved(record, record.updated_at, wait.key, told), (receipt,) if own else ()
+            body = {"effect": wait.name, "happened": happened, "by": person}
+            return transition.resolved(record, record.updated_at, wait.key, body), (receipt,) if own else ()
 
-        return await self._change(record_id, decide, change_id)
+        return await self.change(record_id, decide, change_id)
 
     async def move(self, record_id: str, step: str, *, by: str | None = None, change_id: str = "") -> Record:
         """Move a record by hand along a declared transition."""
-        person = self.who if by is None else by
-        definition = await self.definition((await self.get(record_id)).workflow)
+        person = self._link.by(by)
+        definition = await self._link.definition((await self._reading.get(record_id)).workflow)
         steps = {row["name"]: row for row in definition["steps"]}
 
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
@@ -146,16 +151,17 @@ class ClientActs(ClientLooks):
             ends = bool(target and target["rests"] and target["ends"])
             return transition.move(record, record.updated_at, person, step, legal, rests=rests, ends=ends), ()
 
-        return await self._change(record_id, decide, change_id)
+        return await self.change(record_id, decide, change_id)
 
     async def edit(
         self, record_id: str, data: Mapping[str, Any], *, version: int | None = None, by: str | None = None
     ) -> Record:
         """Replace the data of a record that nobody holds; with ``version``, only if it is still that one.
 
-        What differs is changed in what the loops of its step (``run.each``) have saved, too: they go on with it.
+        The loops of its step (``run.each``) have saved data of their own. The same changes are made there, so that they
+        go on with them.
         """
-        person = self.who if by is None else by
+        person = self._link.by(by)
         text = PLAIN.encode(arguments.fields(data, f"the data of {record_id!r}"), f"the data of {record_id!r}")
         fit = await self._fit_of(record_id)
 
@@ -165,11 +171,11 @@ class ClientActs(ClientLooks):
             _check_data(record, parse(text), fit)
             return transition.edit(record, record.updated_at, person, text), await self._loops(record, text)
 
-        return await self._looked_and_changed(record_id, decide)
+        return await self._read_and_changed(record_id, decide)
 
     async def _loops(self, record: Record, text: str) -> tuple[Receipt, ...]:
-        """What the loops of this visit have saved, with what ``text`` changes of the record's data."""
-        found = await self.ledger.receipts(record_ids=[record.record_id]) if record.facts else []
+        """Return what the loops of this visit have saved, with the changes that ``text`` makes to the record's data."""
+        found = await self._link.ledger.receipts(record_ids=[record.record_id]) if record.facts else []
         loops = [receipt for receipt in found if receipt.kind is Kind.EACH and receipt.visit == record.visit]
         was, now = parse(record.data), parse(text)
         return tuple(
@@ -180,10 +186,10 @@ class ClientActs(ClientLooks):
 
     async def retry(self, record_id: str, *, step: str = "", by: str | None = None, change_id: str = "") -> Record:
         """Try an ended or backing-off record again where it stopped; with ``step``, from that step anew (a rewind)."""
-        person = self.who if by is None else by
-        current = await self.get(record_id)
+        person = self._link.by(by)
+        current = await self._reading.get(record_id)
         if step:
-            definition = await self.definition(current.workflow)
+            definition = await self._link.definition(current.workflow)
             names = [row["name"] for row in definition["steps"]]
             if arguments.name(step, "the step") not in names:
                 raise NotFound(f"{current.workflow!r} has no step {step!r}{did_you_mean(step, names)}")
@@ -192,13 +198,13 @@ class ClientActs(ClientLooks):
         def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             return transition.retry(record, record.updated_at, person, step=step), failed_maps
 
-        return await self._change(record_id, decide, change_id)
+        return await self.change(record_id, decide, change_id)
 
     async def _failed_maps(self, record: Record) -> tuple[Receipt, ...]:
-        """Maps of this visit in which children failed: a retry of the parent does those children again."""
+        """Return the maps of this visit in which children failed: a retry of the parent does those children again."""
         if not record.fanouts or record.status is not Status.ERROR:
             return ()
-        found = await self.ledger.receipts(record_ids=[record.record_id])
+        found = await self._link.ledger.receipts(record_ids=[record.record_id])
         return tuple(
             replace(receipt, stage=Stage.VOID)
             for receipt in found
@@ -212,13 +218,13 @@ class ClientActs(ClientLooks):
         self, record_id: str, *, undo: bool = False, reason: str = "", by: str | None = None, change_id: str = ""
     ) -> Record:
         """Cancel a record; one that runs is asked to stop. With ``undo``, what it did is taken back."""
-        person = self.who if by is None else by
+        person = self._link.by(by)
         for _ in range(20):
-            record = await self.get(record_id)
+            record = await self._reading.get(record_id)
             if record.status is Status.RUNNING and not (undo and record.step == UNDO):
                 request = orders.cancel_request(person, reason or f"cancelled by {person or 'a person'}", undo=undo)
                 change = Change(change_id or new_id(), record_id, record.version, None, cancel=request)
-                [verdict] = await self._commit([change])
+                [verdict] = await self._link.commit([change])
                 if isinstance(verdict, Applied):
                     return verdict.record
                 continue
@@ -228,54 +234,54 @@ class ClientActs(ClientLooks):
                 return transition.cancel(r, r.updated_at, person, reason, undo=undo, halted=halted), ()
 
             try:
-                return await self._change(record_id, decide, change_id)
+                return await self.change(record_id, decide, change_id)
             except IllegalMove:
-                record = await self.get(record_id)
+                record = await self._reading.get(record_id)
                 if record.status is not Status.RUNNING or (undo and record.step == UNDO):
                     raise
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
 
     async def _cancelled_by_halt(self, record_id: str) -> bool:
-        return orders.cancelled_by_halt(await self.ledger.events(record_id=record_id, limit=100_000))
+        return orders.cancelled_by_halt(await self._link.ledger.events(record_id=record_id, limit=100_000))
 
     async def prioritise(self, record_id: str, priority: int, *, by: str | None = None) -> Record:
         """Give a record another priority; it may be running."""
         arguments.checked_priority(priority)
-        record = await self.get(record_id)
-        person = self.who if by is None else by
+        record = await self._reading.get(record_id)
+        person = self._link.by(by)
         change = Change(new_id(), record_id, record.version, None, priority=priority, by=person)
-        [verdict] = await self._commit([change])
+        [verdict] = await self._link.commit([change])
         return landed(verdict)
 
     async def _fit_of(self, record_id: str) -> Fit:
-        """The check of the record's data: by its type, or by the schema that a worker registered."""
-        workflow = (await self.get(record_id)).workflow
-        known = self.registry.get(workflow)
-        return known.fit if known is not None else fit_of(await engine.definition(self.ledger, workflow))
+        """Return the check of the record's data: by its type, or by the schema that a worker registered."""
+        workflow = (await self._reading.get(record_id)).workflow
+        known = self._link.registry.get(workflow)
+        return known.fit if known is not None else fit_of(await engine.definition(self._link.ledger, workflow))
 
-    async def _change(
+    async def change(
         self, record_id: str, decide: Callable[[Record], tuple[Move, tuple[Receipt, ...]]], change_id: str = ""
     ) -> Record:
-        """Read, decide, compare-and-swap; and again if somebody else was faster."""
+        """Read, decide, commit; and again if somebody else was faster."""
 
         async def decided(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
             return decide(record)
 
-        return await self._looked_and_changed(record_id, decided, change_id)
+        return await self._read_and_changed(record_id, decided, change_id)
 
-    async def _looked_and_changed(
+    async def _read_and_changed(
         self,
         record_id: str,
         decide: Callable[[Record], Awaitable[tuple[Move, tuple[Receipt, ...]]]],
         change_id: str = "",
     ) -> Record:
-        """The same for what looks at more than the record before it decides."""
+        """The same, for a decision that reads more than the record."""
         for _ in range(20):
-            record, now = await asyncio.gather(self.get(record_id), self.ledger.now())
+            record, now = await asyncio.gather(self._reading.get(record_id), self._link.ledger.now())
             move, receipts = await decide(replace(record, updated_at=now))
             id_ = change_id or new_id()
             change = Change(id_, record_id, record.version, move.image, lines=move.lines, receipts=receipts)
-            [verdict] = await self._commit([change])
+            [verdict] = await self._link.commit([change])
             if isinstance(verdict, Conflict):
                 continue
             return landed(verdict)
@@ -283,12 +289,12 @@ class ClientActs(ClientLooks):
 
 
 def _check_data(record: Record, data: Mapping[str, Any], fit: Fit) -> None:
-    """Refuse data that the workflow does not take. A field that stands in the record already may stay."""
+    """Refuse data that the workflow does not take. A field that the record already has may stay."""
     fit.taken(dict(data), f"the data of {record.record_id!r}", known=parse(record.data))
 
 
 def _returned(record_id: str, wait: Wait, value: object) -> str:
-    """What a person says that an effect returned, refused unless the effect returns such a value."""
+    """Return the value that a person says an effect returned. A value that the effect cannot return is refused."""
     text = PLAIN.encode(value, f"the value of effect {wait.name!r}")
     schema = (wait.about or {}).get("value")
     try:
@@ -304,7 +310,7 @@ def _returned(record_id: str, wait: Wait, value: object) -> str:
 
 
 def _in_doubt(record: Record, effect: str) -> Wait:
-    """The first effect in doubt, or the one of this name."""
+    """Return the first effect in doubt, or the one of this name."""
     doubts = [wait for wait in load_waits(record.waits) if wait.on is On.DOUBT and effect in ("", wait.name)]
     if record.status is not Status.NEEDS_APPROVAL or not doubts:
         settles = next((wait for wait in load_waits(record.waits) if _settles(wait)), None)

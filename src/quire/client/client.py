@@ -3,44 +3,46 @@
 ``quire.open(...)`` gives the plain face, ``quire.aopen(...)`` the asynchronous one. Both are the same ``Client``: the
 plain face is made of it mechanically (``quire.client.plain``).
 
-It is a chain: ``client_link`` (the ledger), ``client_looks`` (what only reads), ``client_acts`` (what is done to one
-record), and here starting, working, and orders to the whole ledger.
+A client starts records and works. What it reads, what it does to one record and what it orders are parts of it, and it
+lends their methods by name.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self
 from weakref import WeakSet
 
 from typing_extensions import TypeVar
 
 from quire.client import arguments, spawning
-from quire.client.acts import ClientActs
+from quire.client.acts import Acts
 from quire.client.finishing import Worked, why_idle
 from quire.client.handle import Handle
-from quire.client.link import landed
-from quire.client.new_records import new_of
-from quire.clock import SYSTEM, Clock, Span, new_id, new_record_id, seconds
-from quire.errors import IllegalMove, InputError
+from quire.client.link import Link, landed
+from quire.client.new_records import new_records
+from quire.client.orders import Orders
+from quire.client.reading import Reading
+from quire.clock import SYSTEM, Clock, Span, seconds
+from quire.errors import InputError
 from quire.ledger.base import Ledger
-from quire.ledger.definition import new_from
 from quire.ledger.finding import open_ledger
-from quire.model.change import Change, Conflict, Order, Query, Standing, Verdict
-from quire.model.record import Record, Status
+from quire.model.change import Verdict
+from quire.model.receipt import Keyring
+from quire.model.record import Record
 from quire.model.row import replace
-from quire.model.side import EVERYWHERE
-from quire.rules import moves as transition
-from quire.rules.orders import cancelled_by_halt, outdated, under_way
 from quire.run.dependencies import Dependencies
 from quire.worker.schedule import starting
-from quire.workflows.workflow import Workflow
+from quire.workflows.workflow import Registry, Workflow
 
 if TYPE_CHECKING:
     from quire.worker.apart import Spawn
     from quire.worker.worker import Worker as RunningWorker
 
+P = ParamSpec("P")
+T = TypeVar("T")
 D = TypeVar("D", default=dict[str, Any])
 R = TypeVar("R", default=Any)
 W = TypeVar("W", bound="RunningWorker")
@@ -49,7 +51,18 @@ W = TypeVar("W", bound="RunningWorker")
 BATCH = 500
 
 
-class Client(ClientActs):
+def _lent(part: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Client, P], T]:
+    """Return a method of a part as a method of the client."""
+
+    @wraps(method)
+    def call(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        answer: T = getattr(getattr(self, part), method.__name__)(*args, **kwargs)
+        return answer
+
+    return call
+
+
+class Client:
     """A way into one ledger. Use it as ``async with quire.aopen(url, workflows=[...]) as client``.
 
     ``groups`` names the groups of people that questions are put to, with their members.
@@ -67,9 +80,8 @@ class Client(ClientActs):
         who: str = "",
         groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        super().__init__(_ledger(ledger, clock), clock, who)
-        self.groups = dict(groups or {})
-        #: By which another process opens the same ledger; None: it was given as an object.
+        self._assemble(Link(_ledger(ledger, clock), clock, who, groups))
+        #: The address by which another process opens the same ledger; None: it was given as an object.
         self.address = ledger if isinstance(ledger, str) else None
         for workflow in arguments.several(workflows, "workflows"):
             self.registry.add(workflow)
@@ -81,14 +93,52 @@ class Client(ClientActs):
         self.spawn: Spawn | None = None
         self._workers: WeakSet[RunningWorker] = WeakSet()
 
+    def _assemble(self, link: Link) -> None:
+        self.link = link
+        self.ledger: Ledger = link.ledger
+        self.registry: Registry = link.registry
+        self.clock: Clock = link.clock
+        self.reading = Reading(link)
+        self.acts = Acts(link, self.reading)
+        self.orders = Orders(link, self.reading, self.acts)
+
+    def over(self, link: Link) -> Self:
+        """Return this client over another link: for another person, or for many callers."""
+        other = copy.copy(self)
+        other._assemble(link)
+        return other
+
+    def acting_as(self, who: str) -> Self:
+        """Return this client as another person uses it."""
+        return self.over(self.link.acting_as(who))
+
+    @property
+    def who(self) -> str:
+        """Who acts through this client, for the log."""
+        return self.link.who
+
+    @property
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        """Groups of people that questions are put to, and their members."""
+        return self.link.groups
+
+    @property
+    def keyring(self) -> Keyring | None:
+        """The keys that sign receipts and links; None until the client is open."""
+        return self.link.keyring
+
+    async def __aenter__(self) -> Self:
+        await self.link.open()
+        return self
+
     async def __aexit__(self, *exc: object) -> None:
-        """What still works here, or was only just cancelled, says farewell before the ledger is closed."""
+        """Close the ledger, after every worker of this client that still works has said farewell."""
         try:
             for worker in list(self._workers):
                 await worker.leave()
         finally:
             await self.dependencies.close()
-            await super().__aexit__(*exc)
+            await self.link.close()
 
     # -- starting ----------------------------------------------------------------------------------------------
 
@@ -103,12 +153,12 @@ class Client(ClientActs):
     ) -> Handle[R]:
         """Start one record. The same id with the same data again returns the record; with other data it is refused."""
         ids = None if id is None else [id]
-        known, [record] = await self._made(workflow, [data], ids, after, priority)
+        known, [record] = await new_records(self.link, workflow, [data], ids, after, priority)
         change = starting(record, self.who)
         for worker in self._workers:
             if after is None and (slot := worker.room_for(record)) is not None:
                 return Handle[R](self, landed(await worker.start(change, slot)), known)
-        [verdict] = await self._commit([change])
+        [verdict] = await self.link.commit([change])
         return Handle[R](self, landed(verdict), known)
 
     async def start_many(
@@ -121,54 +171,21 @@ class Client(ClientActs):
         priority: int = 0,
     ) -> list[Handle[R]]:
         """Start many records, in batches. All are checked before the first is started."""
-        known, records = await self._made(workflow, items, ids, after, priority)
+        known, records = await new_records(self.link, workflow, items, ids, after, priority)
         handles = []
         for place in range(0, len(records), BATCH):
             part = [starting(record, self.who) for record in records[place : place + BATCH]]
-            handles += [Handle[R](self, landed(verdict), known) for verdict in await self._commit(part)]
+            handles += [Handle[R](self, landed(verdict), known) for verdict in await self.link.commit(part)]
         return handles
 
-    async def _made(
-        self,
-        workflow: Workflow[D, R, Any] | str,
-        items: Iterable[D | None],
-        ids: Iterable[str] | None,
-        after: Span | None,
-        priority: int,
-    ) -> tuple[Workflow[D, R, Any] | None, list[Record]]:
-        """Records before their first commit, all of them checked."""
-        arguments.checked_priority(priority)
-        name = _name_of(workflow)
-        known = self.registry.get(workflow) if isinstance(workflow, str) else workflow
-        # What is due at once is due at the moment of its commit, which only the ledger knows.
-        now = 0.0 if after is None else await self.ledger.now()
-        due_at = None if after is None else now + seconds(after)
-        names = arguments.several(ids, "ids") if ids is not None else None
-        records: list[Record] = []
-        definition: dict[str, Any] | None = None
-        if known is None:
-            definition = await self.definition(name)
-        prefix, moment = f"{name}_", self.clock.now()
-        for item in arguments.several(items, "items"):
-            given = new_record_id(prefix, moment) if names is None else next(names, None)
-            if given is None:
-                raise InputError(f"item {len(records)} has no id: ids must name one for each item")
-            record_id = arguments.checked_id(given)
-            if known is not None:
-                records.append(new_of(known, record_id, item, now, due_at, priority))
-            else:
-                assert definition is not None
-                records.append(new_from(definition, record_id, {} if item is None else item, now, due_at, priority))
-        return known, records
-
     async def start_records(self, records: Sequence[Record], *, whole: bool = False) -> list[Verdict]:
-        """Start records that were made elsewhere (``runtime.definition.new_from``), ``whole``: all or none."""
-        return await self._commit([replace(starting(record, self.who), whole=whole) for record in records])
+        """Start records that were made elsewhere (``ledger.definition.new_from``). ``whole``: all or none."""
+        return await self.link.commit([replace(starting(record, self.who), whole=whole) for record in records])
 
     # -- working -----------------------------------------------------------------------------------------------
 
     def worker(self, **options: Any) -> RunningWorker:
-        """A worker for this client's workflows: ``async with client.worker():`` runs it beside what is in the block.
+        """Return a worker for this client's workflows: ``async with client.worker():`` runs it beside the block.
 
         ``await worker.run()`` runs it alone.
         """
@@ -179,17 +196,17 @@ class Client(ClientActs):
         return self.made_worker(RunningWorker, **options)
 
     def made_worker(self, make: Callable[..., W], **options: Any) -> W:
-        """A worker of this class, for this client's workflows."""
+        """Return a worker of this class, for this client's workflows."""
         options.setdefault("public_url", self.public_url)
         worker = make(
             self.ledger,
             self.registry,
             dependencies=self.dependencies,
-            keyring=self._keys,
+            keyring=self.link.keys,
             clock=self.clock,
             **options,
         )
-        worker.watchers.append(self._settled)
+        worker.watchers.append(self.reading.settled)
         self._workers.add(worker)
         return worker
 
@@ -233,61 +250,34 @@ class Client(ClientActs):
         """Whether a worker of this client runs."""
         return any(worker.running for worker in self._workers)
 
-    # -- orders ------------------------------------------------------------------------------------------------
+    # -- what its parts lend -----------------------------------------------------------------------------------
 
-    async def halt(self, workflow: str = "", *, reason: str = "", by: str | None = None) -> Standing:
-        """Stop everything, durably: nothing starts, nothing begins. The answer lists the effects under way."""
-        return await self._order("halt", workflow, reason, by)
+    definition = _lent("link", Link.definition)
+    send = _lent("link", Link.send)
 
-    async def pause(self, workflow: str = "", *, reason: str = "", by: str | None = None) -> Standing:
-        """Claim nothing more; what runs goes on."""
-        return await self._order("pause", workflow, reason, by)
+    get = _lent("reading", Reading.get)
+    find = _lent("reading", Reading.find)
+    counts = _lent("reading", Reading.counts)
+    show = _lent("reading", Reading.show)
+    events = _lent("reading", Reading.events)
+    workers = _lent("reading", Reading.workers)
+    standing = _lent("reading", Reading.standing)
+    until_ended = _lent("reading", Reading.until_ended)
+    failed = _lent("reading", Reading.failed)
+    made = _lent("reading", Reading.made)
 
-    async def resume(self, workflow: str = "", *, by: str | None = None, cancelled: bool = False) -> Standing:
-        """End a pause or a halt; with ``cancelled``, records that the halt cancelled go on where they stood."""
-        standing = await self._order("resume", workflow, "", by)
-        if cancelled:
-            await self._revive(workflow, self.who if by is None else by)
-        return standing
+    signal = _lent("acts", Acts.signal)
+    answer = _lent("acts", Acts.answer)
+    resolve = _lent("acts", Acts.resolve)
+    move = _lent("acts", Acts.move)
+    edit = _lent("acts", Acts.edit)
+    retry = _lent("acts", Acts.retry)
+    cancel = _lent("acts", Acts.cancel)
+    prioritise = _lent("acts", Acts.prioritise)
 
-    async def _revive(self, workflow: str, person: str) -> None:
-        """Bring back what a halt cancelled, and take the halt back for what it has not stopped yet."""
-        status = (Status.CANCELLED, Status.RUNNING, Status.NEEDS_APPROVAL)
-        after = ""
-        while found := await self.ledger.find(Query(workflow=workflow, status=status, after=after, limit=BATCH)):
-            after = found[-1].record_id
-            floors = (await self.ledger.standing()).controls
-            for record in found:
-                if record.status is not Status.CANCELLED and not outdated(record, floors):
-                    continue
-                if record.parent_id is not None and (await self.get(record.parent_id)).ended:
-                    continue  # parents come first, by their ids: this one has gone on, or stays cancelled
-                await self._brought_back(record, person)
-
-    async def _brought_back(self, record: Record, person: str) -> None:
-        """One record goes on. Its worker may be frozen or dead, and may settle it at this very moment."""
-        while under_way(record):
-            change = Change(new_id(), record.record_id, record.version, None, by=person, revive=True)
-            [verdict] = await self._commit([change])
-            if not isinstance(verdict, Conflict):
-                landed(verdict)
-                return
-            record = await self.get(record.record_id)
-        if record.status is not Status.CANCELLED:
-            return
-        log = await self.ledger.events(record_id=record.record_id, limit=100_000)
-        if cancelled_by_halt(log):
-            with suppress(IllegalMove):  # its parent has gone on without it, or somebody was faster
-                await self._change(
-                    record.record_id, lambda r: (transition.revive(r, r.updated_at, person, r.epoch), ())
-                )
-
-    async def _order(self, word: str, workflow: str, reason: str, by: str | None) -> Standing:
-        if workflow:
-            await self.definition(workflow)
-        order = Order(word, workflow or EVERYWHERE, self.who if by is None else by, reason)
-        standing: Standing = await self._patiently(lambda: self.ledger.order(order))
-        return standing
+    halt = _lent("orders", Orders.halt)
+    pause = _lent("orders", Orders.pause)
+    resume = _lent("orders", Orders.resume)
 
 
 def _ledger(given: object, clock: Clock) -> Ledger:
@@ -296,10 +286,6 @@ def _ledger(given: object, clock: Clock) -> Ledger:
     if not isinstance(given, Ledger):
         raise InputError(f"{given!r} is no ledger; give its address as text, as 'sqlite:///ledger.db'")
     return given
-
-
-def _name_of(workflow: object) -> str:
-    return workflow.name if isinstance(workflow, Workflow) else arguments.name(workflow, "the workflow")
 
 
 def aopen(ledger: Ledger | str = "sqlite:///.quire/ledger.db", **options: Any) -> Client:

@@ -1,9 +1,11 @@
-"""What every verb of the client stands on: one ledger, how it is opened, and writes that are sent until answered."""
+"""The client's way to one ledger: how it is opened, and requests that are repeated until they are answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
 from quire.client import arguments
 from quire.clock import Clock
@@ -19,26 +21,38 @@ from quire.errors import (
 )
 from quire.ledger import engine
 from quire.ledger.base import Ledger
-from quire.model.change import Applied, Change, Conflict, Refused, Send, Verdict
+from quire.model.change import Applied, Change, Conflict, Count, Refused, Send, Verdict
 from quire.model.receipt import Keyring
 from quire.model.record import Record
 from quire.workflows.workflow import Registry
 
+T = TypeVar("T")
 
-class ClientLink:
-    """The way to one ledger, and who acts through it."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, who: str) -> None:
+class Link:
+    """The way to one ledger, and who acts through it. A request is repeated until the ledger has answered it."""
+
+    def __init__(
+        self, ledger: Ledger, clock: Clock, who: str = "", groups: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         self.ledger = ledger
         self.registry = Registry()
         self.clock = clock
         #: Who acts through this client, for the log.
         self.who = who
         #: Groups of people that questions are put to, and their members.
-        self.groups: Mapping[str, Sequence[str]] = {}
+        self.groups = dict(groups or {})
         self.keyring: Keyring | None = None
+        #: Records whose end somebody in this process waits for.
+        self.awaited: dict[str, asyncio.Event] = {}
 
-    async def __aenter__(self) -> Self:
+    def acting_as(self, who: str) -> Self:
+        """Return the same way, for another person."""
+        other = copy.copy(self)
+        other.who = who
+        return other
+
+    async def open(self) -> None:
         try:
             await self.ledger.open()
             self.keyring = await engine.shared_keyring(self.ledger)
@@ -46,24 +60,37 @@ class ClientLink:
         except BaseException:
             await self.ledger.close()
             raise
-        return self
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def close(self) -> None:
         await self.ledger.close()
 
     @property
-    def _keys(self) -> Keyring:
+    def keys(self) -> Keyring:
         if self.keyring is None:
             raise InputError("the client is not open; use it in a 'with' block")
         return self.keyring
 
+    def by(self, who: str | None) -> str:
+        """Return the person who acts: the one that was given, or else the client's own."""
+        return self.who if who is None else who
+
     async def definition(self, workflow: str) -> dict[str, Any]:
-        """What a workflow is, as this process or the ledger knows it."""
+        """Return the definition of a workflow, as this process or the ledger knows it."""
         known = self.registry.get(arguments.name(workflow, "the workflow"))
         return known.definition() if known is not None else await engine.definition(self.ledger, workflow)
 
-    async def _patiently(self, work: Callable[[], Any]) -> Any:
-        """Repeat the same request while the store does not answer: it is deduplicated by its id."""
+    async def counts(self) -> list[Count]:
+        return await self.ledger.counts()
+
+    async def send(self, sends: Sequence[Send]) -> list[Verdict]:
+        """Send signals that were made elsewhere; one verdict each."""
+        return await self.patiently(lambda: self.ledger.send(sends))
+
+    async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        return await self.patiently(lambda: self.ledger.commit(changes))
+
+    async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Repeat the same request while the ledger does not answer. The ledger knows a repeated request by its id."""
         pause = 0.05
         while True:
             try:
@@ -73,19 +100,6 @@ class ClientLink:
                     raise
                 await self.clock.sleep(pause)
                 pause *= 2
-
-    async def send(self, sends: Sequence[Send]) -> list[Verdict]:
-        """Send signals that were made elsewhere; one verdict each."""
-        verdicts: list[Verdict] = await self._patiently(lambda: self.ledger.send(sends))
-        return verdicts
-
-    async def _send(self, sent: Send) -> Verdict:
-        [verdict] = await self.send([sent])
-        return verdict
-
-    async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:
-        verdicts: list[Verdict] = await self._patiently(lambda: self.ledger.commit(changes))
-        return verdicts
 
 
 _REFUSALS: dict[str, type[QuireError]] = {
@@ -100,7 +114,7 @@ _REFUSALS: dict[str, type[QuireError]] = {
 
 
 def landed(verdict: Verdict) -> Record:
-    """The record as the verdict left it; a refusal is raised as the error that it is."""
+    """Return the record as the verdict left it. A refusal is raised as an error."""
     match verdict:
         case Applied(record=record):
             return record

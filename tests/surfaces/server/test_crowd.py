@@ -58,7 +58,7 @@ async def test_counts_are_fresh_while_counting_is_cheap_and_shared_when_it_is_no
             return []
 
         monkeypatch.setattr(client.ledger, "counts", counts)
-        monkeypatch.setattr(many, "clock", SimpleNamespace(boottime=lambda: now))
+        monkeypatch.setattr(many.link, "clock", SimpleNamespace(boottime=lambda: now))
         for _ in range(3):
             await many.counts()
         assert times == 3

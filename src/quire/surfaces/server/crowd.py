@@ -6,11 +6,11 @@ A commit waits for the store's lock and its disk, whoever asks; while one is und
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 from quire.client.client import Client
+from quire.client.link import Link
 from quire.model.change import Change, Count, Send, Verdict
 from quire.worker.committer import Committer
 
@@ -33,8 +33,8 @@ class Counting:
 class Sending:
     """Signals of all callers, together."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, link: Link) -> None:
+        self._link = link
         self._waiting: list[tuple[Send, asyncio.Future[Verdict]]] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -52,8 +52,8 @@ class Sending:
                 sends = [sent for sent, _ in batch]
                 verdicts: Sequence[Any]
                 try:
-                    verdicts = await self._client.send(sends)
-                except Exception as error:  # noqa: BLE001 - told to everyone who waits for it
+                    verdicts = await self._link.send(sends)
+                except Exception as error:  # noqa: BLE001 - raised for everyone who waits for it
                     verdicts = [error] * len(batch)
                 for (_, future), verdict in zip(batch, verdicts, strict=True):
                     if future.done():
@@ -66,45 +66,46 @@ class Sending:
             self._task = None
 
 
-class Crowd(Client):
-    """A client as the server has it. Made of another client by ``crowd``; a copy shares what is shared."""
+class CrowdedLink(Link):
+    """A way that many callers share. Made of another one; a copy for another person shares what is shared."""
 
-    committer: Committer
-    counting: Counting
-    sending: Sending
-    defined: dict[str, tuple[float, dict[str, Any]]]
+    def __init__(self, link: Link) -> None:
+        super().__init__(link.ledger, link.clock, link.who, link.groups)
+        self.registry = link.registry
+        self.keyring = link.keyring
+        self.awaited = link.awaited
+        self._link = link
+        self._committer = Committer(link.ledger, link.clock, patience=10.0)
+        self._counting = Counting()
+        self._sending = Sending(link)
+        self._defined: dict[str, tuple[float, dict[str, Any]]] = {}
 
     async def counts(self) -> list[Count]:
-        async with self.counting.lock:
-            if self.clock.boottime() >= self.counting.good_until:
+        counting = self._counting
+        async with counting.lock:
+            if self.clock.boottime() >= counting.good_until:
                 begun = self.clock.boottime()
-                self.counting.counts = await super().counts()
+                counting.counts = await self._link.counts()
                 took = self.clock.boottime() - begun
                 old = 0.0 if took < 0.02 else min(OLDEST_SECONDS, 10 * took)
-                self.counting.good_until = self.clock.boottime() + old
-        return self.counting.counts
+                counting.good_until = self.clock.boottime() + old
+        return counting.counts
 
     async def definition(self, workflow: str) -> dict[str, Any]:
         now = self.clock.boottime()
-        good_until, found = self.defined.get(workflow, (0.0, {}))
+        good_until, found = self._defined.get(workflow, (0.0, {}))
         if now >= good_until:
-            found = await super().definition(workflow)
-            self.defined[workflow] = (now + DEFINED_SECONDS, found)
+            found = await self._link.definition(workflow)
+            self._defined[workflow] = (now + DEFINED_SECONDS, found)
         return found
 
-    async def _send(self, sent: Send) -> Verdict:
-        return await self.sending.submit(sent)
+    async def send(self, sends: Sequence[Send]) -> list[Verdict]:
+        return list(await asyncio.gather(*[self._sending.submit(sent) for sent in sends]))
 
-    async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:
-        return list(await asyncio.gather(*[self.committer.submit(change) for change in changes]))
+    async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
+        return list(await asyncio.gather(*[self._committer.submit(change) for change in changes]))
 
 
-def crowd(client: Client) -> Crowd:
-    """The same client for many."""
-    made = Crowd.__new__(Crowd)
-    made.__dict__.update(copy.copy(client).__dict__)
-    made.committer = Committer(client.ledger, client.clock, patience=10.0)
-    made.counting = Counting()
-    made.sending = Sending(client)
-    made.defined = {}
-    return made
+def crowd(client: Client) -> Client:
+    """Return the same client for many callers."""
+    return client.over(CrowdedLink(client.link))

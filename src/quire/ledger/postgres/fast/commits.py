@@ -22,6 +22,7 @@ from quire.ledger.postgres.wire import Clash, Wire, Wrong, array
 from quire.ledger.postgres.writer import Writer
 from quire.model.change import Applied, Change, Verdict
 from quire.model.receipt import Kind, Stage
+from quire.model.record import Record
 from quire.rules import verbs
 from quire.rules.claims import limited
 from quire.rules.draft import Draft
@@ -100,41 +101,38 @@ def known_view(changes: Sequence[Change], known: Known) -> View | None:
     view = View()
     view.epoch, view.sealed, view.controls, _ = known.orders
     view.now = known.now
-    records, receipts = view.records, view.receipts
     for change in changes:
-        image = change.image
         if change.version == 0:
-            records[change.record_id] = None
+            view.records[change.record_id] = None
             if change.keep is not None and change.worker is not None:
                 if change.worker not in known.workers or limited(change.keep):
                     return None
                 view.workers[change.worker] = known.workers[change.worker]
         else:
             row = known.images.get(change.record_id)
-            if (
-                row is None
-                or row.version != change.version
-                or row.open_intents
-                or change.worker is None
-                or change.rates
-            ):
+            if row is None or _needs_more(change, row):
                 return None
-            records[change.record_id] = row
+            view.records[change.record_id] = row
             if row.updated_at > view.now:
                 view.now = row.updated_at  # no line of a log is older than the one before it
-            if image is None:
-                if change.cancel is not None or change.priority is not None:
-                    return None
-            elif (
-                image.waits is not None
-                or image.fanouts
-                or change.children
-                or (image.parent_id is not None and image.ended)
-                or (change.keep is not None and limited(change.keep))
-            ):
-                return None
         for receipt in change.receipts:
             if not receipt.open and (receipt.kind in _LINKED or receipt.stage is not Stage.DONE):
                 return None
-            receipts[receipt.key] = None
+            view.receipts[receipt.key] = None
     return view
+
+
+def _needs_more(change: Change, row: Record) -> bool:
+    """Whether the rules read more rows than the record's own to decide about this change of it."""
+    if row.version != change.version or row.open_intents or change.worker is None or change.rates:
+        return True
+    image = change.image
+    if image is None:
+        return change.cancel is not None or change.priority is not None
+    return bool(
+        image.waits is not None
+        or image.fanouts
+        or change.children
+        or (image.parent_id is not None and image.ended)
+        or (change.keep is not None and limited(change.keep))
+    )

@@ -6,7 +6,6 @@ and started again, or another one beside it, goes on with every task.
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 import logging
@@ -176,9 +175,7 @@ class Missions(RequestHandler):
         actor = context.state["request"].state.actor
         if actor.role.rank < role.rank:
             raise UnsupportedOperationError(f"{actor.name!r} is {actor.role.one}; this takes {role.one}")
-        client = copy.copy(self._client)
-        client.who = actor.name
-        return client
+        return self._client.acting_as(actor.name)
 
     @_told
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task | None:

@@ -6,7 +6,6 @@ say who they are; a request stands for itself, so any process behind the same ad
 
 from __future__ import annotations
 
-import copy
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -163,8 +162,7 @@ class OverHttp:
 
     def _sitting(self, request: Any) -> Desk:
         actor = request.state.actor
-        client = copy.copy(self._client)
-        client.who = actor.name
+        client = self._client.acting_as(actor.name)
 
         def audit(act: str, target: str, **told: Any) -> None:
             self._audit(request, act, target, via="mcp", **told)

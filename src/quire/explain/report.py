@@ -10,16 +10,11 @@ from quire.explain.words import moment_json, value_json
 from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.record import UNDO
+from quire.rules import lines
+from quire.rules.lines import LineKind
 
-#: After these a worker no longer holds the record.
-_RELEASES = frozenset(
-    {"waited", "asked", "failed", "broke", "yielded", "lost", "orphaned", "cancelled", "done", "undone", "doubted"}
-)
-#: After these the record is due at once.
-_WAKES = frozenset(
-    {"started", "woken", "answered", "resolved", "retried", "rewound", "revived", "yielded", "lost", "orphaned"}
-)
-_ENDS = frozenset({"done", "broke", "cancelled", "undone"})
+#: Lines after which the record is at another step.
+_LEAVES = (LineKind.MOVED, LineKind.DONE, LineKind.REWOUND)
 
 
 class StepTime(NamedTuple):
@@ -67,22 +62,22 @@ def _held(events: Sequence[Event], now: float) -> _Held:
     ended = None
     for place, event in enumerate(events):
         following = events[place + 1].kind if place + 1 < len(events) else ""
-        if event.kind == "claimed":
+        if event.kind == LineKind.CLAIMED:
             since = event.at
             if due is not None:
                 hops.append(max(0.0, event.at - due))
             due = None
             ended = None
             continue
-        released = event.kind in _RELEASES or (event.kind == "moved" and following == "claimed")
+        released = event.kind in lines.RELEASES or (event.kind == LineKind.MOVED and following == LineKind.CLAIMED)
         if released and since is not None:
             spans.append((since, event.at))
             since = None
-        if event.kind in _WAKES or (event.kind == "moved" and following == "claimed"):
+        if event.kind in lines.WAKES or (event.kind == LineKind.MOVED and following == LineKind.CLAIMED):
             due = event.at
-        elif event.kind == "failed":
+        elif event.kind == LineKind.FAILED:
             due = event.at + float(parse(event.body).get("again_in", 0.0))
-        if event.kind in _ENDS:
+        if event.kind in lines.ENDS:
             ended = event.at
     if since is not None:
         spans.append((since, now))
@@ -126,14 +121,14 @@ def _steps(events: Sequence[Event], held: _Held) -> Iterable[StepTime]:
     step, entered, tries = "", 0.0, 0
     for event in events:
         told = value_json(event.body) or {}
-        if event.kind == "started":
+        if event.kind == LineKind.STARTED:
             step, entered, tries = str(told.get("step", "")), event.at, 0
-        elif event.kind == "claimed":
+        elif event.kind == LineKind.CLAIMED:
             tries += 1
-        elif event.kind in ("moved", "done", "rewound") or (event.kind in _ENDS and told.get("undo")):
+        elif event.kind in _LEAVES or (event.kind in lines.ENDS and told.get("undo")):
             yield StepTime(step, entered, event.at, _within(held.spans, entered, event.at), tries)
             step, entered, tries = str(told.get("to") or told.get("step") or ""), event.at, 0
-            if event.kind == "done":
+            if event.kind == LineKind.DONE:
                 step = ""
             elif told.get("undo"):
                 step = UNDO

@@ -15,19 +15,17 @@ from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.receipt import Receipt, Stage
 from quire.model.record import Record, Status
+from quire.rules import lines
+from quire.rules.lines import LineKind
 
 #: The function whose receipts are answers of models (``quire.agents.missions.story``), and what its permit is called.
 REPLY = "quire.agents.receipts:Reply"
 PERMIT = "may "
 
-_RELEASES = frozenset(
-    {"waited", "asked", "failed", "broke", "yielded", "lost", "orphaned", "cancelled", "done", "undone", "doubted"}
-)
-_ENDS = frozenset({"done", "broke", "cancelled", "undone"})
-_BAD = frozenset({"failed", "broke", "lost"})
-_EFFECT_ENDS = {"effect.done": "done", "effect.void": "void", "effect.undone": "undone", "effect.unclear": "unclear"}
-#: Lines that others write beside a run; they say nothing of whether it goes on.
-_ASIDE = frozenset({"signalled", "prioritised", "noted", "reminded", "escalated", "voted"})
+_EFFECT_ENDS = {
+    kind.value: kind.removeprefix("effect.")
+    for kind in (LineKind.EFFECT_DONE, LineKind.EFFECT_VOID, LineKind.EFFECT_UNDONE, LineKind.EFFECT_UNCLEAR)
+}
 
 
 class Span(NamedTuple):
@@ -112,17 +110,17 @@ class _Reader:
     def _take(self, place: int, event: Event) -> None:
         told: dict[str, Any] = parse(event.body) if event.body else {}
         kind = event.kind
-        if self.life is None and (kind == "started" or kind not in _ASIDE | frozenset(_EFFECT_ENDS)):
+        if self.life is None and (kind == LineKind.STARTED or kind not in lines.ASIDE | _EFFECT_ENDS.keys()):
             first = self.lives == 0
-            self._begin_life(min(event.at, self.record.created_at) if first and kind != "started" else event.at)
-        if kind == "claimed":
+            self._begin_life(min(event.at, self.record.created_at) if first and kind != LineKind.STARTED else event.at)
+        if kind == LineKind.CLAIMED:
             assert self.life is not None
             made = span_id(self.record.record_id, "run", event.n)
             run = str(told.get("run") or event.run_id or "")
             about = self._about(**{"quire.run_id": run, "quire.worker": str(told.get("worker", ""))})
             self.run = _Open(made, self.life.span_id, "run", event.at, about)
             self._begin_step(str(told.get("step", "")), event)
-        elif kind == "effect.intended":
+        elif kind == LineKind.EFFECT_INTENDED:
             parent = self.step or self.life
             if parent is not None:
                 made = span_id(self.record.record_id, "effect", event.n)
@@ -134,7 +132,7 @@ class _Reader:
             open_ = self.effects.pop(str(told.get("key")), None)
             if open_ is not None:
                 self._close("effect", open_, event, _EFFECT_ENDS[kind])
-        elif kind == "moved" and self.run is not None and self.step is not None:
+        elif kind == LineKind.MOVED and self.run is not None and self.step is not None:
             self._close("step", self.step, event, kind)
             self.step = None
             if self._kept(place):
@@ -142,18 +140,18 @@ class _Reader:
             else:
                 self._close("run", self.run, event, kind)
                 self.run = None
-        elif kind in _RELEASES:
+        elif kind in lines.RELEASES:
             self._release(event, told)
 
     def _release(self, event: Event, told: Mapping[str, Any]) -> None:
         kind = event.kind
-        error = str(told.get("error") or told.get("reason") or kind) if kind in _BAD else ""
+        error = str(told.get("error") or told.get("reason") or kind) if kind in lines.FAILS else ""
         if self.step is not None:
             self._close("step", self.step, event, kind, error)
         if self.run is not None:
             self._close("run", self.run, event, kind, error)
         self.step = self.run = None
-        if kind in _ENDS and not told.get("undo") and self.life is not None:
+        if kind in lines.ENDS and not told.get("undo") and self.life is not None:
             self._close("record", self.life, event, kind, error)
             self.life = None
 
@@ -161,12 +159,12 @@ class _Reader:
         """Whether the worker kept the record after this move: told by what came next, or by how it stands."""
         asked = False
         for event in self.events[place + 1 :]:
-            if event.kind == "cancel_asked":
+            if event.kind == LineKind.CANCEL_ASKED:
                 asked = True
-            elif event.kind == "cancelled":
+            elif event.kind == LineKind.CANCELLED:
                 return asked
-            elif event.kind not in _ASIDE:
-                return event.kind in _RELEASES or event.kind == "moved" or event.kind.startswith("effect.")
+            elif event.kind not in lines.ASIDE:
+                return event.kind in lines.RELEASES or event.kind == LineKind.MOVED or event.kind.startswith("effect.")
         return self.record.status is Status.RUNNING
 
 

@@ -8,23 +8,19 @@ from typing import Any
 from quire.clock import iso
 from quire.model.codec import parse
 from quire.model.event import Event
+from quire.rules import lines
+from quire.rules.lines import LineKind
 
 #: After these no worker holds the record, and it waits in this way.
-_RELEASES = {
-    "waited": "waits",
-    "asked": "asks",
-    "failed": "backs off",
-    "yielded": "due",
-    "lost": "due",
-    "orphaned": "due",
-    "doubted": "asks",
-    "adopted": "asks",
-    "broke": "",
-    "cancelled": "",
-    "done": "",
-    "undone": "",
+WAITS = {
+    LineKind.WAITED: "waits",
+    LineKind.ASKED: "asks",
+    LineKind.DOUBTED: "asks",
+    LineKind.ADOPTED: "asks",
+    LineKind.FAILED: "backs off",
+    **dict.fromkeys(lines.RELEASES & lines.WAKES, "due"),
+    **dict.fromkeys(lines.ENDS, ""),
 }
-_WAKES = frozenset({"woken", "answered", "resolved", "retried", "rewound", "revived", "started"})
 
 
 def spans(events: Sequence[Event]) -> list[dict[str, Any]]:
@@ -46,21 +42,21 @@ def spans(events: Sequence[Event]) -> list[dict[str, Any]]:
 
     for event in events:
         told = parse(event.body) or {}
-        if event.kind == "claimed":
+        if event.kind == LineKind.CLAIMED:
             close(event.at, "claimed")
             step = str(told.get("step") or step)
             begin("runs", event, worker=told.get("worker"))
-        elif event.kind in _RELEASES:
+        elif event.kind in WAITS:
             close(event.at, event.kind)
-            kind = _RELEASES[event.kind]
+            kind = WAITS[LineKind(event.kind)]
             if kind:
                 begin(kind, event)
-        elif event.kind == "moved":
+        elif event.kind == LineKind.MOVED:
             running = open_ is not None and open_["kind"] == "runs"
             close(event.at, f"moved to {told.get('to')}")
             step = str(told.get("to") or "")
             begin("runs" if running else "due", event)
-        elif event.kind in _WAKES:
+        elif event.kind in lines.WAKES:
             step = str(told.get("step") or step)
             close(event.at, event.kind)
             begin("due", event)

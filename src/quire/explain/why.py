@@ -23,6 +23,7 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
 from quire.model.wait import On, Wait, load_waits
 from quire.rules import moves as transition
+from quire.rules.lines import LineKind
 from quire.rules.orders import cancelled_by_halt, undoes
 from quire.worker.last_tick import comes, last_tick
 from quire.worker.slices import StepTime, step_times, too_long
@@ -90,7 +91,7 @@ async def around(
     if record.status is Status.CANCELLED:
         if log is None:
             log = await ledger.events(record_id=record.record_id, limit=100_000)
-        ended = next((event for event in reversed(log) if event.kind in ("cancelled", "undone")), None)
+        ended = next((event for event in reversed(log) if event.kind in (LineKind.CANCELLED, LineKind.UNDONE)), None)
         by_halt = cancelled_by_halt(log)
     seen = Around(standing.now, standing, workers, definition, fanins, running, parent, groups, ended, by_halt)
     if record.status is not Status.PENDING or any(alive(worker, standing.now) for worker in workers):

@@ -18,6 +18,7 @@ from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt
 from quire.model.record import Record
+from quire.rules.lines import LineKind
 
 T = TypeVar("T")
 
@@ -110,7 +111,7 @@ class Projection:
 
     def _midway(self, first: Event) -> bool:
         """The line may stand within a run that is not remembered."""
-        return first.record_id not in self._open and first.n != 1 and first.kind != "claimed"
+        return first.record_id not in self._open and first.n != 1 and first.kind != LineKind.CLAIMED
 
     async def _config(self, workflow: str) -> str:
         at, version = self._configs.get(workflow, (-1e9, ""))
@@ -219,7 +220,7 @@ class Projection:
 def _open_run(log: Sequence[Event], first: Event) -> Sequence[Event]:
     """The lines of the run that was open before this line."""
     earlier = [event for event in log if event.n < first.n]
-    start = max((place for place, event in enumerate(earlier) if event.kind == "claimed"), default=len(earlier))
+    start = max((place for place, event in enumerate(earlier) if event.kind == LineKind.CLAIMED), default=len(earlier))
     return earlier[start:]
 
 
@@ -244,9 +245,9 @@ def _told(lines: Iterable[Event]) -> dict[str, tuple[str | None, str | None]]:
         if key is None:
             continue
         began, ended = told.get(key, (None, None))
-        if event.kind == "effect.intended":
+        if event.kind == LineKind.EFFECT_INTENDED:
             began = event.run_id
-        elif event.kind == "effect.done":
+        elif event.kind == LineKind.EFFECT_DONE:
             ended = event.run_id
         told[key] = (began, ended)
     return told

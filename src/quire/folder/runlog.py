@@ -27,29 +27,24 @@ from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt
 from quire.model.record import Record, Status
+from quire.rules.lines import FREE, HELD, LineKind
 
 CRASHED: Final = "CRASHED"
 
-STATUS: Final = {
-    "moved": "DONE",
-    "done": "DONE",
-    "undone": "DONE",
-    "waited": "WAITING",
-    "asked": "NEEDS_APPROVAL",
-    "doubted": "NEEDS_APPROVAL",
-    "yielded": "PENDING",
-    "orphaned": "PENDING",
-    "failed": "ERROR",
-    "broke": "ERROR",
-    "cancelled": "CANCELLED",
-    "lost": CRASHED,
+STATUS: Final[dict[str, str]] = {
+    LineKind.MOVED: "DONE",
+    LineKind.DONE: "DONE",
+    LineKind.UNDONE: "DONE",
+    LineKind.WAITED: "WAITING",
+    LineKind.ASKED: "NEEDS_APPROVAL",
+    LineKind.DOUBTED: "NEEDS_APPROVAL",
+    LineKind.YIELDED: "PENDING",
+    LineKind.ORPHANED: "PENDING",
+    LineKind.FAILED: "ERROR",
+    LineKind.BROKE: "ERROR",
+    LineKind.CANCELLED: "CANCELLED",
+    LineKind.LOST: CRASHED,
 }
-#: Lines that only a record under a worker gets.
-_HELD: Final = frozenset({"saved", "effect.intended", "cancel_asked", "noted", "effect.unclear"})
-#: Lines that a record gets from people and from what it waits for, when nobody holds it.
-_FREE: Final = frozenset(
-    {"woken", "answered", "voted", "resolved", "retried", "rewound", "edited", "revived", "adopted"}
-)
 #: Shown values are cut here; the ledger has them whole.
 _MOST: Final = 2000
 
@@ -82,22 +77,22 @@ def split(lines: Sequence[Event], record: Record | None) -> tuple[list[Run], lis
     open_: list[Event] = []
     moved = 0  # where in the open run the worker may have let go
     for event in lines:
-        if event.kind == "claimed":
+        if event.kind == LineKind.CLAIMED:
             if open_:
                 ended.append(Run(tuple(open_[: moved or len(open_)])))
             open_, moved = [event], 0
             continue
         if not open_:
             continue
-        free = event.kind in _FREE or _by_others(event)
+        free = event.kind in FREE or _by_others(event)
         if moved and free:
             ended.append(Run(tuple(open_[:moved])))
             open_, moved = [], 0
             continue
         open_.append(event)
-        if event.kind in _HELD:
+        if event.kind in HELD:
             moved = 0
-        elif event.kind == "moved":
+        elif event.kind == LineKind.MOVED:
             moved = len(open_)
         elif event.kind in STATUS and not free:
             ended.append(Run(tuple(open_)))
@@ -112,7 +107,7 @@ def split(lines: Sequence[Event], record: Record | None) -> tuple[list[Run], lis
 
 def _by_others(event: Event) -> bool:
     """A person's move or cancel, or a sweep's: nobody held the record then."""
-    if event.kind not in ("moved", "cancelled"):
+    if event.kind not in (LineKind.MOVED, LineKind.CANCELLED):
         return False
     return event.change_id.startswith(("halt-", "abandon-")) or "by" in parse(event.body)
 
@@ -130,7 +125,7 @@ def fields(
     first, last = run.lines[0], run.lines[-1]
     claim = parse(first.body)
     own = [r for r in receipts if first.n <= r.seq <= last.n and r.worker == claim.get("worker")]
-    done = {parse(e.body).get("key") for e in run.lines if e.kind == "effect.done"}
+    done = {parse(e.body).get("key") for e in run.lines if e.kind == LineKind.EFFECT_DONE}
     kept = [receipt for receipt in own if receipt.key in done or receipt.kind not in (Kind.ONCE, Kind.UNDO)]
     return {
         "run_id": run.run_id,
@@ -166,7 +161,7 @@ def _actions(run: Run, receipts: Sequence[Receipt]) -> list[dict[str, Any]]:
     for event in run.lines[1:]:
         told: dict[str, Any] = parse(event.body)
         key = told.get("key")
-        if event.kind == "effect.intended":
+        if event.kind == LineKind.EFFECT_INTENDED:
             entry = {"at": iso(event.at), "action": "effect", "name": told.get("effect"), "stage": "intended"}
             effects[str(key)] = entry | {"_at": event.at}
             shown.append((event.n, effects[str(key)]))
@@ -190,7 +185,7 @@ def _errors(run: Run) -> list[dict[str, Any]]:
     for event in run.lines:
         told: dict[str, Any] = parse(event.body)
         text = told.get("error")
-        if text is None and event.kind in ("lost", "effect.twice"):
+        if text is None and event.kind in (LineKind.LOST, LineKind.EFFECT_TWICE):
             text = told.get("reason") or f"the effect {told.get('effect')!r} was done twice"
         if text is None and event.change_id.startswith("lost-"):
             text = told.get("reason")

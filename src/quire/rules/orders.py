@@ -24,16 +24,10 @@ from quire.model.row import replace
 from quire.model.side import EVERYWHERE, Control
 from quire.rules import adoption
 from quire.rules.draft import Draft
+from quire.rules.lines import GOES_ON, RETRIES, SAYS, LineKind
 
 #: The line of a record that a halt cancelled, whoever writes it down: by this ``resume --cancelled`` knows it.
 HALTED = Line("cancelled", dump({"reason": "halted"}))
-
-#: Lines after which a record goes on: one that reads as CANCELLED after them was cancelled by a halt.
-_GOES_ON = frozenset({"started", "retried", "rewound", "revived", "claimed", "woken"})
-#: What people say about a record without an order to go on: it stays as halted as it was.
-_SAYINGS = frozenset({"answered", "voted", "resolved", "edited"})
-#: By these a person takes an earlier request to cancel back.
-_TRIES_AGAIN = frozenset({"retried", "rewound"})
 
 
 def last_kind(lines: Sequence[Line]) -> str:
@@ -148,30 +142,32 @@ def cancelled_by_halt(log: Sequence[Event]) -> bool:
     its last end, a halt cancelled it by definition, and no sweep has written that down yet.
     """
     for event in reversed(log):
-        if event.kind in _GOES_ON:
+        if event.kind in GOES_ON:
             return True
-        if event.kind in ("cancelled", "undone"):
+        if event.kind in (LineKind.CANCELLED, LineKind.UNDONE):
             body = parse(event.body)
             if body.get("undo"):
                 return True  # it was to be undone, and went on with that
             # Only a person's cancelling names the step. An older release added to the halt's reason.
-            return event.kind == "cancelled" and "step" not in body and str(body.get("reason")).startswith("halted")
+            return (
+                event.kind == LineKind.CANCELLED and "step" not in body and str(body.get("reason")).startswith("halted")
+            )
     return False
 
 
 def says(lines: Sequence[Line]) -> bool:
     """Whether a person only says something about the record: an answer, whether an effect happened, new data."""
-    return last_kind(lines) in _SAYINGS
+    return last_kind(lines) in SAYS
 
 
 def edits(lines: Sequence[Line]) -> bool:
     """Whether a person gives the record other data. An ended record stays as ended as it was."""
-    return last_kind(lines) == "edited"
+    return last_kind(lines) == LineKind.EDITED
 
 
 def cancels(lines: Sequence[Line]) -> bool:
     """Whether somebody cancels the record, or wants it undone."""
-    return last_kind(lines) == "cancelled" and not by_halt(lines)
+    return last_kind(lines) == LineKind.CANCELLED and not by_halt(lines)
 
 
 def ends(lines: Sequence[Line]) -> bool:
@@ -256,4 +252,4 @@ def request_left(current: Record, image: Record, lines: Sequence[Line]) -> str |
 
 def taken_back(lines: Sequence[Line]) -> bool:
     """Whether a person wants the record tried again, whatever was requested before its end."""
-    return last_kind(lines) in _TRIES_AGAIN
+    return last_kind(lines) in RETRIES

@@ -13,6 +13,7 @@ from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.record import Record
 from quire.rules.difference import Known, before, differing, informed
+from quire.rules.lines import LineKind
 
 #: Older ones are not looked for.
 MOST_VERSIONS = 100
@@ -50,7 +51,7 @@ def versions(record: Record, log: Iterable[Event]) -> Versions:
     for event in _unbroken(record, log):
         line = parse(event.body) if event.body else {}
         line = line if isinstance(line, dict) else {}
-        if event.kind == "started":
+        if event.kind == LineKind.STARTED:
             _keep(found, event, line, known)
             return Versions(tuple(found), "")
         since = min(since, event.version)

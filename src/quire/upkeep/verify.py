@@ -27,6 +27,7 @@ from quire.model.change import Query
 from quire.model.event import Event
 from quire.model.receipt import Keyring, Kind, Receipt
 from quire.model.record import Record
+from quire.rules.lines import LineKind
 from quire.upkeep.rotate import archive_of
 
 PAGE = 500
@@ -473,7 +474,7 @@ class _Verification:
 def _run_ids(lines: Iterable[Event]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for event in lines:
-        if event.kind == "effect.done":
+        if event.kind == LineKind.EFFECT_DONE:
             found[str(json.loads(event.body).get("key"))] = event.run_id
     return found
 

@@ -85,6 +85,11 @@ class Client:
         self.address = ledger if isinstance(ledger, str) else None
         for workflow in arguments.several(workflows, "workflows"):
             self.registry.add(workflow)
+        if self.registry.workflows:
+            from quire.worker.mistakes import check_calls
+
+            for known in self.registry.workflows.values():
+                check_calls(known)
         self.dependencies = Dependencies(deps)
         self.public_url = public_url
         #: Called when somebody outside says that something has changed: hints.

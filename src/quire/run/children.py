@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from quire.clock import Span, seconds
-from quire.errors import ChildFailed, DefinitionError
+from quire.errors import ChildFailed, DefinitionError, InputError, ValueRefused
 from quire.model.change import Query
 from quire.model.codec import dump, parse
 from quire.model.receipt import Kind, Stage, fingerprint
@@ -28,10 +28,12 @@ class Plan(NamedTuple):
     within: Span | None
     keep: bool
     need: float
+    #: It is ``run.child``: one item, which is the child's data.
+    single: bool = False
 
 
 async def child(hold: Hold, key: str, name: str, workflow: Workflow[Any, Any, Any], data: Any) -> Any:
-    plan = Plan(name, None, None, None, keep=False, need=0.0)
+    plan = Plan(name, None, None, None, keep=False, need=0.0, single=True)
     results = await map_all(hold, key, workflow, [data], plan)
     return results[0]
 
@@ -45,7 +47,7 @@ async def map_all(
     if not 0.0 <= plan.need <= 1.0:
         raise DefinitionError(f"run.map(need={plan.need}) is no share; it lies between 0 and 1")
     known = hold.known.get(key)
-    texts = [workflow.data.encode(item, f"item {place} of run.map({plan.name})") for place, item in enumerate(items)]
+    texts = [_text(workflow, item, _whose(plan, place)) for place, item in enumerate(items)]
     print_ = fingerprint(dump(texts))
     _same_items(hold, key, plan, print_)
     if known is not None and known.stage is Stage.DONE:
@@ -76,6 +78,22 @@ async def map_all(
         raise AssertionError("unreachable: a block does not return")
     hold.answer(hold.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_))
     return _results(workflow, rows, plan)
+
+
+def _whose(plan: Plan, place: int) -> str:
+    return f"the data of run.child({plan.name})" if plan.single else f"item {place} of run.map({plan.name})"
+
+
+def _text(workflow: Workflow[Any, Any, Any], item: Any, what: str) -> str:
+    """The text of a child's data. A dict of the fields is checked as it is at every other start."""
+    if not isinstance(item, dict) or workflow.data.plain:
+        return workflow.data.encode(item, what)
+    try:
+        return workflow.taken(item, what)
+    except ValueRefused:
+        raise
+    except InputError as error:
+        raise ValueRefused(str(error)) from error
 
 
 async def _opened(hold: Hold, key: str, earlier: Any) -> Fanin | None:

@@ -136,6 +136,7 @@ def _own(stack: Sequence[traceback.FrameSummary]) -> list[bool]:
     """
     homes = [_home(frame.filename) for frame in stack]
     first = next((home for home in homes if home is not None), "")
+    first = "" if first in _OF_THE_ENGINE else first
     return [home is not None and home in ("", first) for home in homes]
 
 
@@ -167,6 +168,10 @@ def _shown(frame: traceback.FrameSummary) -> dict[str, Any]:
 def _code(frame: traceback.FrameSummary) -> str:
     """Return the source line of a frame. Python reads it from the file, which may have changed since it was loaded."""
     return cut((frame.line or "").strip(), MOST_OF_A_LINE)
+
+
+#: Packages that the engine calls by itself, to read and write values: no workflow is in them.
+_OF_THE_ENGINE = frozenset({"msgspec", "pydantic", "pydantic_core"})
 
 
 @cache

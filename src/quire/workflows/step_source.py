@@ -11,7 +11,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass
@@ -24,8 +24,26 @@ class Source:
     closed: bool = True
     #: The people and groups that its questions are put to.
     people: list[str] = field(default_factory=list)
-    #: What it gives to ``run.child`` and ``run.map``, each with the name of the method.
-    children: list[tuple[str, Any]] = field(default_factory=list)
+    #: What it gives to ``run.child`` and ``run.map``, each with the name of the method and the line.
+    children: list[tuple[str, Any, int]] = field(default_factory=list)
+    #: How it calls the methods of its run.
+    calls: list[Call] = field(default_factory=list)
+    #: What else it names of its run, with the line.
+    attributes: list[tuple[str, int]] = field(default_factory=list)
+
+
+class Call(NamedTuple):
+    """One call of a method of the run, as it is written."""
+
+    method: str
+    line: int
+    #: How many arguments it gives by position, and the names of the others.
+    positional: int
+    names: tuple[str, ...]
+    #: Whether these are all: there is neither ``*`` nor ``**``.
+    plain: bool
+    #: Whether it stands alone on its line, so that nobody awaits it.
+    dropped: bool
 
 
 _UNKNOWN = object()
@@ -46,27 +64,50 @@ def source_of(fn: Callable[..., Any]) -> Source:
     if not places:
         return Source(closed=False)
     names = {**getattr(inner, "__globals__", {}), **scope.nonlocals}
-    reader = _Reader(places[0].arg, names)
+    code = inner.__code__
+    own = {*code.co_varnames, *code.co_cellvars}
+    known = {name: value for name, value in names.items() if name not in own}
+    # A decorator, if there is one, is on the first line of the source.
+    reader = _Reader(places[0].arg, known, code.co_firstlineno - 1)
     for line in function.body:
         reader.visit(line)
+    if reader.replaced:
+        return Source(closed=False)
     return reader.found
 
 
 class _Reader(ast.NodeVisitor):
-    def __init__(self, run: str, names: Mapping[str, Any]) -> None:
+    def __init__(self, run: str, names: Mapping[str, Any], before: int) -> None:
         self._run = run
         self._names = names
+        self._before = before
+        self._alone: ast.expr | None = None
         self.found = Source()
+        #: The name of the run comes to stand for something else.
+        self.replaced = False
 
     def visit_Name(self, node: ast.Name) -> None:
         if node.id == self._run:  # it goes elsewhere: what is asked for there is not known
             self.found.closed = False
+            self.replaced |= isinstance(node.ctx, ast.Store)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self.replaced |= node.arg == self._run  # of a function within the step
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        self._alone = node.value
+        self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if not self._is_run(node.value):
             self.generic_visit(node)
-        elif node.attr == "wait":  # not called here, but kept
-            self.found.closed = False
+        else:
+            self.found.attributes.append((node.attr, self._line(node)))
+            if node.attr == "wait":  # not called here, but kept
+                self.found.closed = False
+
+    def _line(self, node: ast.expr) -> int:
+        return self._before + node.lineno
 
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func
@@ -82,6 +123,9 @@ class _Reader(ast.NodeVisitor):
 
     def _asked(self, method: str, node: ast.Call) -> None:
         words = {word.arg: word.value for word in node.keywords if word.arg}
+        plain = not any(isinstance(one, ast.Starred) for one in node.args) and len(words) == len(node.keywords)
+        dropped = node is self._alone
+        self.found.calls.append(Call(method, self._line(node), len(node.args), tuple(words), plain, dropped))
         if method == "wait":
             name = self._value(node.args[0] if node.args else words.get("signal"))
             type_ = self._value(node.args[1] if len(node.args) > 1 else words.get("type"))
@@ -97,7 +141,7 @@ class _Reader(ast.NodeVisitor):
         elif method in ("child", "map") and (node.args or "workflow" in words):
             value = self._value(node.args[0] if node.args else words["workflow"])
             if value is not _UNKNOWN:
-                self.found.children.append((method, value))
+                self.found.children.append((method, value, self._line(node)))
 
     def _people(self, by: Any) -> None:
         names = [by] if isinstance(by, str) else by if isinstance(by, list | tuple) else []

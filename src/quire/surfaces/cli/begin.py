@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from quire.errors import DefinitionError, InputError, LedgerError, QuireError
+from quire.ledger.finding import sqlite_path
 from quire.surfaces.cli.command import Exit, Session, verb
+
+if TYPE_CHECKING:
+    from quire.workflows.workflow import Workflow
 
 _TOML = """# Paths are relative to this file. A flag wins over QUIRE_LEDGER and the like, and those over this file.
 flows = ["flows.py"]
@@ -209,15 +214,18 @@ def demo(session: Session, what: str, directory: str | None, articles: int) -> i
 def check(session: Session, files: Sequence[str]) -> int:
     """Load the workflows of these files, or of those in quire.toml, and name what is wrong with them.
 
-    For a CI: exit code 0 if all is well, 2 if not. The ledger is not touched.
+    For a CI: exit code 0 if all is well, 2 if not. If the ledger is a file that is there, its open records are compared
+    with the steps, too.
     """
     from quire.surfaces.cli.flows import deps_factory, load_file, load_flows
     from quire.surfaces.cli.run import flow_files
+    from quire.worker.mistakes import misuses, unlisted
 
     wanted = flow_files(session, files)
     if not wanted:
         load_flows(wanted)
     problems = 0
+    listed: list[Workflow[Any, Any, Any]] = []
     names: dict[str, tuple[str, object]] = {}
     for file in wanted:
         try:
@@ -227,7 +235,8 @@ def check(session: Session, files: Sequence[str]) -> int:
             _told(session, file, "", str(error))
             continue
         for workflow in found:
-            wrong = workflow.problems()
+            wrong = workflow.problems() or misuses(workflow)
+            listed.append(workflow)
             if not session.config.deps and (lacking := workflow.lacks_deps()):
                 wrong.append(lacking)
             wrong += workflow.unknown_people(session.config.groups)
@@ -248,6 +257,11 @@ def check(session: Session, files: Sequence[str]) -> int:
                     session.out.emit({"file": file, "workflow": workflow.name, "steps": list(workflow.steps)})
                 else:
                     session.out.say(f"{file}: {workflow.name} is well: {steps}", colour="green")
+    for lost in _lost_steps(session, listed):
+        problems += 1
+        _told(session, "", "", lost)
+    for text in unlisted(listed):
+        _told(session, "", "", text, colour="yellow")
     try:
         deps_factory(session.config.deps)
     except QuireError as error:
@@ -256,12 +270,30 @@ def check(session: Session, files: Sequence[str]) -> int:
     return Exit.BAD_INPUT if problems else Exit.OK
 
 
-def _told(session: Session, file: str, workflow: str, problem: str) -> None:
+def _lost_steps(session: Session, workflows: Sequence[Workflow[Any, Any, Any]]) -> list[str]:
+    """Name the steps that are gone though records stand at them, if the ledger is a file that is there."""
+    from quire.worker.mistakes import lost_steps
+
+    path = sqlite_path(session.config.ledger)
+    if path is None or not Path(path).exists():
+        return []
+
+    async def work() -> list[str]:
+        async with session.client() as client:
+            return lost_steps(await client.counts(), workflows)
+
+    try:
+        return session.run(work())
+    except QuireError:  # what is wrong with the ledger is the doctor's to say
+        return []
+
+
+def _told(session: Session, file: str, workflow: str, problem: str, colour: str = "red") -> None:
     if session.json:
-        session.out.emit({"file": file, "workflow": workflow or None, "problem": problem})
+        session.out.emit({"file": file or None, "workflow": workflow or None, "problem": problem})
     else:
         where = f"{file}: {workflow}: " if workflow else ""
-        session.out.say(where + problem, colour="red")
+        session.out.say(where + problem, colour=colour)
 
 
 @verb("config", example="quire config")

@@ -31,9 +31,11 @@ from quire.model.side import Setting
 from quire.model.wait import On, load_waits
 from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
+from quire.surfaces.cli.flows import load_flows
 from quire.surfaces.config import ledger_there
 from quire.upkeep.verify import verify
 from quire.worker.last_tick import comes, last_tick
+from quire.worker.mistakes import lost_steps, unlisted
 from quire.worker.slices import step_times, too_long
 from quire.workflows.approval import unanswerable
 
@@ -230,6 +232,7 @@ def _opened(session: Session) -> list[Finding]:
         await _folder(session, client, found)
         await _panel(session, client, found)
         await _work(client, found)
+        await _steps(session, client, found)
         await _people(session, client, found)
 
     try:
@@ -334,6 +337,20 @@ def _sqlite(path: str) -> Iterator[Finding]:
     )
     text = f"journal mode {mode}, synchronous FULL: an acknowledged commit survives a power cut"
     yield well(text) if mode == "wal" else warning(f"journal mode is {mode}, not wal")
+
+
+async def _steps(session: Session, client: Client, found: list[Finding]) -> None:
+    """Open records at steps that the flow files do not have, and children of workflows that nobody lists."""
+    files = [file for file in session.config.flows if os.path.isfile(file)]  # noqa: ASYNC240 - a local file
+    if not files:
+        return
+    try:
+        workflows = load_flows(files)
+    except QuireError as error:
+        found.append(warning(str(error)))
+        return
+    found.extend(ill(text) for text in lost_steps(await client.counts(), workflows))
+    found.extend(warning(text) for text in unlisted(workflows))
 
 
 async def _people(session: Session, client: Client, found: list[Finding]) -> None:

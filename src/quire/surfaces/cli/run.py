@@ -32,11 +32,16 @@ from quire.ledger.finding import concealed
 from quire.model.record import Record, Status
 from quire.surfaces.cli import browsing, flows
 from quire.surfaces.cli.command import Exit, Session, verb
+from quire.worker.mistakes import lost_steps, unlisted
 from quire.worker.worker import Worker
 
 #: How many records a second are told of one by one.
 _TOLD_PER_SECOND = 10
 _GRACE = "10s"
+#: A worker that ends at once waits so long for the warnings of its start.
+_NAMING_SECONDS = 2.0
+
+log = logging.getLogger("quire.worker")
 
 
 def flow_files(session: Session, files: Sequence[str]) -> list[str]:
@@ -211,9 +216,22 @@ async def run_worker(
     with Stopping(session, worker) as stopping:
         for place, text in enumerate(hello):
             session.out.say(text, bold=place == 0 and len(hello) > 1)
-        if not stopping.presses:
-            await worker.run(budget=budget, until_idle=idle)
+        naming = asyncio.ensure_future(_name_mistakes(worker))
+        try:
+            if not stopping.presses:
+                await worker.run(budget=budget, until_idle=idle)
+                await asyncio.wait([naming], timeout=_NAMING_SECONDS)
+        finally:
+            naming.cancel()
     return watcher
+
+
+async def _name_mistakes(worker: Worker) -> None:
+    """Warn of workflows that nobody lists, and of records at steps that are gone. Large ledgers take their time."""
+    workflows = worker.registry.workflows.values()
+    with suppress(QuireError):
+        for text in [*unlisted(workflows), *lost_steps(await worker.ledger.counts(), workflows)]:
+            log.warning(text)
 
 
 def check_spans(**spans: str | None) -> None:

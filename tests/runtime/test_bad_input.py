@@ -327,13 +327,20 @@ async def test_code_that_swallows_its_cancellation_is_found_by_a_trial() -> None
 async def test_a_call_that_is_never_awaited_is_found() -> None:
     @workflow
     async def forgetful(run: Run[dict[str, Any]]) -> None:
-        run.once(send, "ann")
+        _ = run.once(send, "ann")
 
     async with Trial(forgetful) as trial:
         record = await trial.start({})
         await trial.settle()
 
         assert record.status == "ERROR" and "never awaited run.once(send)" in record.error
+
+    @workflow
+    async def plainly(run: Run[dict[str, Any]]) -> None:
+        run.once(send, "ann")
+
+    with pytest.raises(DefinitionError, match=r"line \d+: run.once\(…\) is never awaited, so it does nothing"):
+        Trial(plainly)
 
 
 async def test_what_a_step_leaves_behind_does_nothing_once_the_step_has_returned() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from quire.client import arguments
 from quire.client.link import Link, landed
 from quire.client.reading import Reading
+from quire.client.signals import check_signal
 from quire.clock import iso, new_id
 from quire.errors import IllegalMove, InputError, NotFound, StaleVersion, did_you_mean
 from quire.ledger import engine
@@ -53,6 +54,9 @@ class Acts:
         arguments.name(signal, "the signal")
         arguments.name(signal_id or "", "signal_id")
         text = PLAIN.encode(value, f"the value of signal {signal!r}")
+        record = await self._reading.get(record_id)
+        if not record.ended:
+            await check_signal(self._link, record, signal, value)
         sent = Send(signal_id or new_id("s_"), record_id, signal, text, self._link.by(by))
         [verdict] = await self._link.send([sent])
         if isinstance(verdict, Conflict):

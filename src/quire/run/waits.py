@@ -50,9 +50,16 @@ async def wait(hold: Hold, key: str, signal: str, type_: Any, timeout: Span | No
     now = hold.host.now()
     until = remembered.until if remembered is not None else (None if timeout is None else now + seconds(timeout))
     if until is None or now < until or await _came(hold, signal, until):
-        await hold.block(Wait(On.SIGNAL, key=key, name=signal, until=until))
+        await hold.block(Wait(On.SIGNAL, key=key, name=signal, until=until, about=_taken(hold, signal, type_)))
     hold.answer(hold.receipt(Kind.WAIT, key, signal, "null", fn=_TIMED_OUT))
     return None
+
+
+def _taken(hold: Hold, signal: str, type_: Any) -> dict[str, Any] | None:
+    """The schema of the values that this wait takes, if the definition of the workflow does not tell it."""
+    made = codec(type_)
+    declared, _ = hold.workflow.signals()
+    return None if made.plain or declared.get(signal, Any) is type_ else {"value": made.schema}
 
 
 async def _came(hold: Hold, signal: str, until: float) -> bool:

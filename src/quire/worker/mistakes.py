@@ -7,20 +7,18 @@ records that are open.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from quire.errors import DefinitionError, did_you_mean
 from quire.model.change import Count
 from quire.model.record import ENDED, UNDO
 from quire.run.run import Run
-from quire.workflows.step_source import Call, source_of
+from quire.workflows.step_source import Call, Source
 from quire.workflows.workflow import Step, Workflow
 
 #: The methods of a run that do nothing unless they are awaited.
 _AWAITED = frozenset({"once", "call", "sleep", "wait", "ask", "child", "map", "all"})
-_found: WeakKeyDictionary[Callable[..., Any], list[str]] = WeakKeyDictionary()
 
 
 def check_calls(workflow: Workflow[Any, Any, Any]) -> None:
@@ -31,21 +29,14 @@ def check_calls(workflow: Workflow[Any, Any, Any]) -> None:
 
 def misuses(workflow: Workflow[Any, Any, Any]) -> list[str]:
     """Say which calls of ``run`` in the source of the steps cannot succeed."""
-    found = []
-    for step in workflow.steps.values():
-        if step.fn is not None:
-            if step.fn not in _found:
-                _found[step.fn] = list(_misuses(step, step.fn))
-            found += _found[step.fn]
-    return found
+    return [text for name, source in workflow.step_sources().items() for text in _misuses(workflow.steps[name], source)]
 
 
-def _misuses(step: Step, fn: Callable[..., Any]) -> Iterator[str]:
-    source = source_of(fn)
+def _misuses(step: Step, source: Source) -> Iterator[str]:
     where = f"step {step.name!r}, line"
     named = [(call.method, call.line) for call in source.calls]
     for name, line in [*named, *source.attributes]:
-        if not hasattr(Run, name) and name not in ("data", "deps"):
+        if not hasattr(Run, name) and name != "data" and not name.startswith("_"):
             public = [word for word in dir(Run) if not word.startswith("_")]
             yield f"{where} {line}: run has no {name!r}{did_you_mean(name, public)}"
     for call in source.calls:

@@ -185,6 +185,7 @@ class Workflow(Generic[D, R, X]):
         self._result: Any = result
         self._checked = False
         self._slots: dict[str, Slot] = {}
+        self._sources: dict[str, Source] = {}
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name!r}: {', '.join(self.steps)}>"
@@ -269,6 +270,7 @@ class Workflow(Generic[D, R, X]):
         self.steps[step.name] = step
         self._checked = False
         self._slots.clear()
+        self._sources.clear()
 
     def on(self, source: Cron | Inbox, **kwargs: Any) -> None:
         """Start records by a schedule (``data=…``: with this data) or from the rows of an inbox."""
@@ -392,7 +394,23 @@ class Workflow(Generic[D, R, X]):
 
     def step_sources(self) -> dict[str, Source]:
         """What the source code of each step names: signals, people, children."""
-        return {step.name: source_of(step.fn) for step in self.steps.values() if step.fn is not None}
+        for step in self.steps.values():
+            if step.fn is not None and step.name not in self._sources:
+                self._sources[step.name] = source_of(step.fn)
+        return self._sources
+
+    def signals(self) -> tuple[dict[str, Any], bool]:
+        """The signals that its steps wait for, each with its type if that is known; and whether these are all."""
+        sources = self.step_sources().values()
+        found: dict[str, Any] = {}
+        for name, type_ in (pair for source in sources for pair in source.signals.items()):
+            found[name] = type_ if found.get(name, type_) is type_ else Any
+        return found, all(source.closed for source in sources)
+
+    def _signal_schemas(self) -> dict[str, Any]:
+        """The signals as the ledger keeps them, so that a sender who does not know the code is refused as well."""
+        found, closed = self.signals()
+        return {"names": {name: _schema_of(type_) for name, type_ in found.items()}, "closed": closed}
 
     def unknown_people(self, groups: Mapping[str, Sequence[str]]) -> list[str]:
         """Questions of its steps that are put to a group that does not exist."""
@@ -518,6 +536,7 @@ class Workflow(Generic[D, R, X]):
                 for step in self.steps.values()
             ],
             "sources": [source.told() for source, _ in self.sources],
+            "signals": self._signal_schemas(),
             **({"about": self.about} if self.about else {}),
         }
 
@@ -533,6 +552,15 @@ class _Declared(typing.Protocol[D, X]):
 
     @overload
     def __call__(self, fn: Callable[[SyncRun[D, X]], N], /) -> Callable[[SyncRun[D, X]], N]: ...
+
+
+def _schema_of(type_: Any) -> dict[str, Any] | None:
+    """The schema of a signal's type. None: every value is taken."""
+    made = codec(type_)
+    if not made.plain:
+        with suppress(Exception):  # a type that cannot be a signal's: the wait says so
+            return made.schema
+    return None
 
 
 def _reachable(starts: Iterable[str], ways: Mapping[str, Iterable[str]]) -> set[str]:

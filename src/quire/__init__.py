@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from quire.workflows.retry import Retry as Retry
     from quire.workflows.sources import Cron as Cron
     from quire.workflows.sources import Inbox as Inbox
+    from quire.workflows.sources import Table as Table
+    from quire.workflows.words import AGENT as AGENT
+    from quire.workflows.words import DRIVE as DRIVE
+    from quire.workflows.words import QUEUE as QUEUE
+    from quire.workflows.words import READY as READY
     from quire.workflows.workflow import Workflow as Workflow
     from quire.workflows.workflow import workflow as workflow
 
@@ -52,6 +57,11 @@ _HOMES = {
     "Retry": "quire.workflows.retry",
     "Cron": "quire.workflows.sources",
     "Inbox": "quire.workflows.sources",
+    "Table": "quire.workflows.sources",
+    "READY": "quire.workflows.words",
+    "AGENT": "quire.workflows.words",
+    "QUEUE": "quire.workflows.words",
+    "DRIVE": "quire.workflows.words",
     "Workflow": "quire.workflows.workflow",
     "workflow": "quire.workflows.workflow",
     "Query": "quire.model.change",

@@ -14,9 +14,11 @@ import pytest
 from pydantic import BaseModel
 
 import quire
-from quire import Act, Client, QuireError, Run, Status, SyncRun, Workflow, aopen, effect, workflow
+from quire import Act, Client, QuireError, Record, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, InputError, LedgerError, LedgerUnavailable
 from quire.ledger.sqlite.ledger import file_system
+from quire.model.codec import parse
+from quire.model.row import replace
 from quire.testing import Trial
 
 
@@ -128,14 +130,23 @@ async def test_it_is_refused_with_a_sentence_and_changes_nothing(case: str, tmp_
     act, sentence = CASES[case]
     async with aopen(f"{tmp_path}/ledger.db", workflows=[table, typed]) as client:
         await client.start(table, {"n": 1}, id="known")
-        before = (await client.find(), await client.events())
+        before = (await seen(client), await client.events())
 
         with pytest.raises(InputError) as caught:
             await act(client)
 
         assert sentence in str(caught.value)
         assert "\n" not in str(caught.value)
-        assert (await client.find(), await client.events()) == before
+        log = await client.events()
+        if case == "an illegal move":
+            refused = log.pop()
+            assert refused.kind == "refused" and sentence in parse(refused.body)["why"]
+        assert (await seen(client), log) == before
+
+
+async def seen(client: Client) -> list[Record]:
+    """The records without what their logs have grown by."""
+    return [replace(record, log_seq=0, log_hash="") for record in await client.find()]
 
 
 async def test_the_status_table_has_exactly_its_five_moves(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from quire.ledger import engine
 from quire.ledger.definition import fit_of
 from quire.model.change import Applied, Change, Conflict, Send
 from quire.model.codec import PLAIN, dump, parse
+from quire.model.event import Line
 from quire.model.fit import Fit
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import UNDO, Record, Status
@@ -155,7 +156,19 @@ class Acts:
             ends = bool(target and target["rests"] and target["ends"])
             return transition.move(record, record.updated_at, person, step, legal, rests=rests, ends=ends), ()
 
-        return await self.change(record_id, decide, change_id)
+        try:
+            return await self.change(record_id, decide, change_id)
+        except IllegalMove as error:
+            here = (await self._reading.get(record_id)).step
+            await self.refused(record_id, here, step, str(error), by=person)
+            raise
+
+    async def refused(self, record_id: str, origin: str, target: str, why: str, *, by: str | None = None) -> None:
+        """Write into the log of a record that somebody wanted to move it, and was refused. Nothing else changes."""
+        body = {"by": self._link.by(by), "from": origin, "to": target, "why": why}
+        line = Line("refused", dump({word: text for word, text in body.items() if text}))
+        record = await self._reading.get(record_id)
+        await self._link.commit([Change(new_id(), record_id, record.version, None, lines=(line,))])
 
     async def edit(
         self, record_id: str, data: Mapping[str, Any], *, version: int | None = None, by: str | None = None

@@ -275,6 +275,7 @@ class Client:
     answer = _lent("acts", Acts.answer)
     resolve = _lent("acts", Acts.resolve)
     move = _lent("acts", Acts.move)
+    refused = _lent("acts", Acts.refused)
     edit = _lent("acts", Acts.edit)
     retry = _lent("acts", Acts.retry)
     cancel = _lent("acts", Acts.cancel)

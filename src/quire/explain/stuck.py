@@ -22,6 +22,8 @@ from quire.model.wait import On, load_waits
 from quire.worker.last_tick import comes, last_tick
 from quire.worker.slices import step_times, too_long
 
+#: Under this name the panel keeps how each table of people's stands.
+TABLES = "table/"
 #: So many records are read of each kind; the counts are of all.
 LOOKED = 2000
 NAMED = 20

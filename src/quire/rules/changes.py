@@ -14,6 +14,7 @@ from quire.model.record import UNDO, Record, Status, with_side_fields
 from quire.model.row import replace
 from quire.rules import bending, children, claims, effects, ending, orders, waiting
 from quire.rules.draft import Draft
+from quire.rules.lines import LineKind
 
 _NOT_WHOLE = Refused("whole", "another change of the same commit was refused, and they land together or not at all")
 
@@ -138,6 +139,8 @@ def _beside(draft: Draft, change: Change, current: Record | None, *, landed: boo
         line = Line("prioritised", dump({"priority": change.priority} | ({"by": change.by} if change.by else {})))
         row = replace(current, priority=change.priority)
         return Applied(draft.put(current, row, [line], change.change_id), draft.now)
+    if change.worker is None and change.lines and {line.kind for line in change.lines} == {LineKind.REFUSED}:
+        return Applied(draft.put(current, current, change.lines, change.change_id), draft.now)
     return effects.facts(draft, change, current, landed=landed)
 
 

@@ -88,6 +88,7 @@ class LineKind(StrEnum):
     CANCEL_ASKED = "cancel_asked", _HELD  # it is to be cancelled as soon as that can be
     SIGNALLED = "signalled", _ASIDE  # a signal came
     PRIORITISED = "prioritised", _ASIDE  # its priority is another
+    REFUSED = "refused", _ASIDE  # somebody wanted to move it, and it may not go there
 
     # -- effects -----------------------------------------------------------------------------------------------
     EFFECT_INTENDED = "effect.intended", _HELD  # it is about to happen

@@ -30,7 +30,7 @@ from quire.workflows.step_source import Source, source_of
 
 if TYPE_CHECKING:
     from quire.run.run import Run, SyncRun
-    from quire.workflows.sources import Cron, Inbox
+    from quire.workflows.sources import Cron, Inbox, Table
 
 D = TypeVar("D", default=dict[str, Any])
 R = TypeVar("R", default=None)
@@ -93,7 +93,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox] = (),
+        on: Sequence[Cron | Inbox | Table] = (),
     ) -> None: ...
 
     @overload
@@ -108,7 +108,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox] = (),
+        on: Sequence[Cron | Inbox | Table] = (),
     ) -> None: ...
 
     @overload
@@ -123,7 +123,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox] = (),
+        on: Sequence[Cron | Inbox | Table] = (),
     ) -> None: ...
 
     @overload
@@ -138,7 +138,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox] = (),
+        on: Sequence[Cron | Inbox | Table] = (),
     ) -> None: ...
 
     def __init__(
@@ -152,7 +152,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox] = (),
+        on: Sequence[Cron | Inbox | Table] = (),
     ) -> None:
         # Ids of records begin with it.
         fits = declared.is_text(name) and name.isprintable() and name == name.strip() and len(name) <= 400
@@ -170,7 +170,7 @@ class Workflow(Generic[D, R, X]):
         self.cap = cap
         self.on_failure = on_failure
         self.steps: dict[str, Step] = {}
-        self.sources: list[tuple[Cron | Inbox, dict[str, Any]]] = []
+        self.sources: list[tuple[Cron | Inbox | Table, dict[str, Any]]] = []
         if not isinstance(on, list | tuple):
             raise DefinitionError(f"on of {whose} is {on!r}; write it as a list: on=[Cron('0 2 * * *')]")
         for source in on:
@@ -272,13 +272,14 @@ class Workflow(Generic[D, R, X]):
         self._slots.clear()
         self._sources.clear()
 
-    def on(self, source: Cron | Inbox, **kwargs: Any) -> None:
-        """Start records by a schedule (``data=…``: with this data) or from the rows of an inbox."""
-        from quire.workflows.sources import Cron, Inbox
+    def on(self, source: Cron | Inbox | Table, **kwargs: Any) -> None:
+        """Start records by a schedule (``data=…``: with this data), or from the rows of an inbox or a table."""
+        from quire.workflows.sources import Cron, Inbox, Table
 
-        if not isinstance(source, Cron | Inbox):
+        if not isinstance(source, Cron | Inbox | Table):
             raise DefinitionError(
-                f"workflow {self.name!r} cannot start on {source!r}; it starts on Cron('0 2 * * *') or Inbox('Leads')"
+                f"workflow {self.name!r} cannot start on {source!r}; it starts on Cron('0 2 * * *'), Inbox('Leads') "
+                "or Table('Orders', status='Task_Status')"
             )
         known = ["data"] if isinstance(source, Cron) else []
         declared.options(kwargs, known, f"on({type(source).__name__}(…)) of workflow {self.name!r}")
@@ -608,7 +609,7 @@ def workflow(
     timeout: Span = ...,
     rate: Rate | None = None,
     on_failure: Literal["error", "undo"] = "error",
-    on: Sequence[Cron | Inbox] = (),
+    on: Sequence[Cron | Inbox | Table] = (),
 ) -> _Imperative: ...
 
 

@@ -73,6 +73,10 @@ class Bound:
         shown = [(columns[name], reference(title, at, 0)[:-1]) for name, at in self.hidden.items()]
         self._references = [each for each in shown if each[0] != columns.get(RECORD_ID)]
 
+    def also(self, place: int, record_id: str) -> Bound:
+        """The same, with one more hidden row."""
+        return Bound(self.sheet_id, self.columns, self.hidden, {place: record_id}, self.title)
+
     def wanted(self, name: str, place: int) -> str:
         """What our cell of this column holds beside a row of this hidden row."""
         if name == RECORD_ID and _SAFE.fullmatch(self.ids.get(place, "")):
@@ -114,7 +118,7 @@ class Bound:
 
     def _whole(self, cells: Sequence[Any]) -> int | None:
         """The hidden row of a row that is as it was made, found quickly: nearly all rows are."""
-        if not self._references or RECORD_ID not in self.columns:
+        if not self._references:
             return None
         column, start = self._references[0]
         text = cell_at(cells, column)
@@ -122,7 +126,9 @@ class Bound:
             return None
         row = text[len(start) :]
         place = int(row) - 1 if row.isdecimal() else -1
-        if self.ids.get(place, "") != cell_at(cells, self.columns[RECORD_ID]) or place < 0:
+        if place not in self.ids:
+            return None
+        if RECORD_ID in self.columns and self.ids[place] != cell_at(cells, self.columns[RECORD_ID]):
             return None
         if any(cell_at(cells, at) != start + row for at, start in self._references[1:]):
             return None

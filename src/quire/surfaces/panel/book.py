@@ -49,6 +49,8 @@ class Book:
         self.spreadsheet_id = parts.netloc
         #: In which its dates and times are, as of the last look at its tabs.
         self.time_zone = "Etc/GMT"
+        #: The columns that named ranges begin with, by tab and name in small letters, as of that look.
+        self.ranges: dict[int, dict[str, int]] = {}
         self._transport: Transport | None = None
         self._sheets: Sheets | None = None
 
@@ -77,9 +79,18 @@ class Book:
 
     async def tabs(self) -> dict[int, Tab]:
         """The tabs by their ids."""
-        fields = "properties.timeZone,sheets.properties(sheetId,title,gridProperties(rowCount,columnCount))"
+        fields = (
+            "properties.timeZone,namedRanges(name,range),"
+            "sheets.properties(sheetId,title,gridProperties(rowCount,columnCount))"
+        )
         found = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields=fields, lane=Lane.VIEW)
         self.time_zone = found.get("properties", {}).get("timeZone", self.time_zone)
+        self.ranges = {}
+        for named in found.get("namedRanges", []):
+            area = named.get("range", {})
+            self.ranges.setdefault(area.get("sheetId", 0), {})[named["name"].casefold()] = area.get(
+                "startColumnIndex", 0
+            )
         tabs = {}
         for sheet in found.get("sheets", []):
             told = sheet["properties"]

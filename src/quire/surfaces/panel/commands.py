@@ -44,7 +44,7 @@ async def obey(
     """Do it; answers what to say in the row. Raises only if the ledger does not answer: then it is asked again."""
     word = command.word.strip()
     try:
-        told = await _obey(client, book, command._replace(word=word), groups or {})
+        told = await obeyed(client, book, command._replace(word=word), groups or {})
     except LedgerUnavailable:
         raise
     except QuireError as error:
@@ -52,7 +52,8 @@ async def obey(
     return f"{told} ({iso(clock.now())[11:19]}Z)"
 
 
-async def _obey(client: Client, book: str, command: Command, groups: Mapping[str, Sequence[str]]) -> str:
+async def obeyed(client: Client, book: str, command: Command, groups: Mapping[str, Sequence[str]]) -> str:
+    """Do it; raises what refuses it."""
     record_id, word, id_ = command.record_id, command.word, change_id(book, command)
     found = await client.ledger.load([record_id])
     if not found:

@@ -11,13 +11,20 @@ from quire.ledger.base import Ledger
 from quire.model.codec import parse
 from quire.surfaces import waking
 from quire.surfaces.panel.book import Book, Rows
-from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, STATE_ID, TABLE, TABLE_ID
+from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, STATE_ID, TABLE, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import drawn_by
 from quire.surfaces.panel.reading import header_of
+from quire.surfaces.panel.tables.kept import of_book as kept_tables
 from quire.surfaces.panel.tabs import fills_blanks
 
-_NAMES = {TABLE_ID: "state_table", STATE_ID: "quire_state", PANEL_ID: "panel", INBOX_ID: "quire_inbox"}
-_HIDDEN = (STATE_ID, INBOX_ID)
+_NAMES = {
+    TABLE_ID: "state_table",
+    STATE_ID: "quire_state",
+    PANEL_ID: "panel",
+    INBOX_ID: "quire_inbox",
+    TABLES_ID: "quire_tables",
+}
+_HIDDEN = (STATE_ID, INBOX_ID, TABLES_ID)
 
 
 class Found(NamedTuple):
@@ -37,7 +44,19 @@ async def examine(ledger: Ledger, url: str) -> list[Found]:
         return [Found("ill", f"the panel {url} cannot be reached: {error}")]
     finally:
         await book.close()
-    return [*found, await _kept_up(ledger, book.spreadsheet_id), await _woken(ledger)]
+    tables = await _tables(ledger, book.spreadsheet_id)
+    return [*found, *tables, await _kept_up(ledger, book.spreadsheet_id), await _woken(ledger)]
+
+
+async def _tables(ledger: Ledger, book: str) -> list[Found]:
+    """What is wrong with tables of people's, and with rows of theirs."""
+    found = []
+    for kept in await kept_tables(ledger, book):
+        said = [kept.problem] if kept.problem else [f"{kept.tab!r}: {text}" for text in kept.named]
+        found += [Found("warning", text) for text in said]
+        if not said:
+            found.append(Found("well", f"the rows of {kept.tab!r} go through {kept.workflow!r}"))
+    return found
 
 
 async def _sheet(book: Book) -> list[Found]:

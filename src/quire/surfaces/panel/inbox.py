@@ -13,15 +13,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from quire.client.arguments import checked_id
+from quire.errors import QuireError
 from quire.model.codec import dump
 from quire.surfaces.panel.binding import RECORD_ID, Bound, Gap, cell_at, one_each
 from quire.surfaces.panel.cells import At, Request, replace
 from quire.surfaces.panel.layout import INBOX, INBOX_STATE, WRITE_BACK
-from quire.surfaces.panel.values import typed, wants_text
+from quire.surfaces.panel.starting import INCOMPLETE, REFUSED
 from quire.workflows.sources import Cron
 
 COPY = "a copy of another row: not started; clear the three cells to start it as a new one"
-NEW, INCOMPLETE, REFUSED, SCHEDULED = "NEW", "INCOMPLETE", "REFUSED", "SCHEDULED"
+NEW, SCHEDULED = "NEW", "SCHEDULED"
 #: Nothing was started for a row in one of these.
 UNSTARTED = frozenset({"", NEW, INCOMPLETE, REFUSED, SCHEDULED})
 
@@ -233,7 +235,7 @@ def vanished(sheet: Sheet, hidden: Mapping[int, Hidden], wanted: str, taken: set
 
 def stamp(sheet: Sheet, line: Line, place: int, record_id: str, *, blanks: bool) -> list[Request]:
     """Put the id and the references beside a row that has none, where its cells are blank or broken."""
-    known = Bound(sheet.bound.sheet_id, sheet.bound.columns, sheet.bound.hidden, {place: record_id}, sheet.bound.title)
+    known = sheet.bound.also(place, record_id)
     gaps = known.gaps(line.row, line.cells, place)
     return [request for gap in gaps for request in known.mend(gap, kept=False, blanks=blanks)]
 
@@ -251,29 +253,13 @@ def name_copy(sheet: Sheet, line: Line) -> list[Request]:
     return sheet.bound.name_copy("record_status", line.row, line.place, COPY)
 
 
-# -- what a row says ---------------------------------------------------------------------------------------------
+def is_id(text: str) -> bool:
+    """Something that could be an id stands in the column already: the row was ours before its hidden row was lost."""
+    try:
+        return bool(text) and not text.startswith(("=", "#")) and checked_id(text) == text
+    except QuireError:
+        return False
 
 
-def lacking(inbox: Inbox, given: Mapping[str, Any]) -> list[str]:
-    """Required fields that are blank, or have no column at all."""
-    return [field for field in inbox.required if str(given.get(field, "")).strip() == ""]
-
-
-def must_be_shown(inbox: Inbox, given: Mapping[str, Any]) -> bool:
-    """Whether how the cells look is needed: a number, or what may become one, stands where text is wanted."""
-    properties = (inbox.schema or {}).get("properties", {})
-    return any(
-        wants_text(properties.get(field, {})) and (not isinstance(value, str) or value.startswith("="))
-        for field, value in given.items()
-    )
-
-
-def data_of(inbox: Inbox, given: Mapping[str, Any], shown: Mapping[str, Any], zone: str) -> dict[str, Any]:
-    """The data that a row stands for: its filled cells, each as the type that its field wants if it can be one."""
-    properties = (inbox.schema or {}).get("properties", {})
-    data = {}
-    for field, value in given.items():
-        if isinstance(value, str) and value.strip() == "":
-            continue
-        data[field] = typed(value, str(shown.get(field, value)), properties.get(field, {}), zone)
-    return data
+def slug(name: str) -> str:
+    return normal(name).encode("ascii", "ignore").decode().strip("_") or "row"

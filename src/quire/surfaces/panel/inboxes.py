@@ -9,23 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quire.client.arguments import checked_id
 from quire.client.client import Client
 from quire.clock import new_id
-from quire.errors import QuireError
-from quire.ledger.definition import Mould
-from quire.model.change import Applied, Refused
 from quire.model.codec import PLAIN, parse
 from quire.model.record import Record
-from quire.model.row import replace
 from quire.surfaces.panel import inbox as pure
-from quire.surfaces.panel.binding import RECORD_ID, Written, cell_at, hidden_rows
+from quire.surfaces.panel.binding import RECORD_ID, Written, hidden_rows
 from quire.surfaces.panel.book import Book
 from quire.surfaces.panel.cells import At, Request, cell, fill
-from quire.surfaces.panel.inbox import INCOMPLETE, NEW, REFUSED, SCHEDULED, UNSTARTED, Hidden, Inbox, Line, Sheet
+from quire.surfaces.panel.inbox import NEW, SCHEDULED, UNSTARTED, Hidden, Inbox, Line, Sheet
 from quire.surfaces.panel.layout import INBOX_ID, INBOX_STATE, INBOX_WIDTH, wider
+from quire.surfaces.panel.starting import REFUSED, Starter, taken_already
 from quire.surfaces.panel.table import cut
-from quire.worker.schedule import first_record
 
 #: New rows that one batch gives ids.
 MOST_ROWS = 100
@@ -41,17 +36,10 @@ class Pass(NamedTuple):
     soon: bool
 
 
-class Given(NamedTuple):
-    """What was typed in a row, by field: the values, and how their cells look where that counts."""
-
-    values: dict[str, Any]
-    shown: dict[str, Any]
-
-
 class Inboxes:
     def __init__(self, client: Client, book: Book) -> None:
         self._client = client
-        self._book = book
+        self._starter = Starter(client, book)
         #: What each tab's rows without an id said at the last look: a row that is being typed is let be.
         self._seen: dict[int, set[str]] = {}
         self._tried: dict[int, str] = {}
@@ -129,7 +117,7 @@ class Inboxes:
             place = pure.vanished(sheet, wanted, line.fingerprint, taken)
             if place is None:
                 place = max([size - 1, *wanted]) + 1
-                record_id = line.id_text if _is_id(line.id_text) else new_id(f"{_slug(inbox.workflow)}_")
+                record_id = line.id_text if pure.is_id(line.id_text) else new_id(f"{pure.slug(inbox.workflow)}_")
                 at = f"{self._client.clock.now():.3f}"
                 wanted[place] = Hidden(record_id, NEW, "", str(sheet.bound.sheet_id), line.fingerprint, at)
             taken.add(place)
@@ -153,70 +141,33 @@ class Inboxes:
         if not waiting:
             return False
         begun = False
-        ledger = self._client.ledger
-        there = {record.record_id: record for record in await ledger.load([hidden[p].record_id for p in waiting])}
-        looks: list[list[Any]] = []
-        values: list[list[Any]] | None = None
+        there = await self._starter.there(hidden[place].record_id for place in waiting)
+        reading = self._starter.reading(inbox, sheet.bound.sheet_id, [line.given for line in waiting.values()])
+        now = await self._client.ledger.now()
         for place, line in waiting.items():
             row = hidden[place]
             self._tried[place] = line.fingerprint
             record = there.get(row.record_id)
             if record is None:
-                if values is None:
-                    # How the cells look first: what does not change from the look before to their values looked so.
-                    if any(pure.must_be_shown(inbox, each.given) for each in waiting.values()):
-                        looks = await self._book.look(sheet.bound.sheet_id)
-                    values = await self._book.values(sheet.bound.sheet_id)
-                given = _given(inbox, sheet, values, looks, row.record_id, line)
+                given = await reading.given(sheet.inputs, sheet.bound.columns[RECORD_ID], row.record_id, line.given)
                 if given is None:
                     self._tried.pop(place, None)
                     continue  # it was moved between the reads
-                status, why, record = await self._started(inbox, sheet.bound.sheet_id, row, line, given)
+                if inbox.at is not None and not inbox.at.between(float(row.at or now), now, most=1):
+                    self._tried.pop(place, None)
+                    status, why = SCHEDULED, "it is started by the schedule of its workflow"
+                else:
+                    dedupe = f"inbox|{sheet.bound.sheet_id}|{row.record_id}"
+                    status, why, record = await self._starter.start(inbox, row.record_id, dedupe, given, now)
                 if record is None:
                     wanted[place] = row._replace(status=status, why=cut(why), fingerprint=line.fingerprint)
                     continue
                 begun = True
             elif record.workflow != inbox.workflow:
-                text = f"a record {row.record_id!r} of {record.workflow!r} is there already"
-                wanted[place] = row._replace(status=REFUSED, why=text)
+                wanted[place] = row._replace(status=REFUSED, why=taken_already(record))
                 continue
             wanted[place] = _told(inbox, row._replace(fingerprint=line.fingerprint), record)
         return begun
-
-    async def _started(
-        self, inbox: Inbox, sheet_id: int, row: Hidden, line: Line, typed: Given
-    ) -> tuple[str, str, Record | None]:
-        given = typed.values
-        lacks = pure.lacking(inbox, given)
-        if lacks:
-            return INCOMPLETE, f"needed, but blank: {', '.join(lacks)}", None
-        broken = [field for field, value in given.items() if isinstance(value, str) and value.startswith("#")]
-        broken = [field for field in broken if str(given[field]).partition(" (")[0].rstrip("!?") in _ERRORS]
-        if broken:
-            return REFUSED, f"the formula in {', '.join(broken)} has no value", None
-        now = await self._client.ledger.now()
-        if inbox.at is not None and not inbox.at.between(float(row.at or now), now, most=1):
-            self._tried.pop(line.place or 0, None)
-            return SCHEDULED, "it is started by the schedule of its workflow", None
-        try:
-            data = pure.data_of(inbox, given, typed.shown, self._book.time_zone)
-            record = await self._record(inbox, row.record_id, data, now)
-            record = replace(record, dedupe_key=f"inbox|{sheet_id}|{row.record_id}")
-            [verdict] = await self._client.start_records([record])
-        except QuireError as error:
-            if _passing(error):
-                raise
-            return REFUSED, str(error), None
-        if isinstance(verdict, Refused):
-            return REFUSED, verdict.reason, None
-        return "", "", verdict.record if isinstance(verdict, Applied) else None
-
-    async def _record(self, inbox: Inbox, record_id: str, data: dict[str, Any], now: float) -> Record:
-        known = self._client.registry.get(inbox.workflow)
-        if known is None:
-            mould = Mould(await self._client.definition(inbox.workflow), now, None, 0)
-            return mould.record(record_id, data, "the row")
-        return first_record(known, record_id, known.taken(data, "the row"), now)
 
     # -- results -------------------------------------------------------------------------------------------------
 
@@ -230,52 +181,7 @@ class Inboxes:
                 wanted[place] = _told(inbox, row, record)
 
 
-_ERRORS = frozenset({"#REF", "#N/A", "#VALUE", "#NAME", "#DIV/0", "#NUM", "#NULL", "#ERROR"})
 _EDITED = "edited after it was started; the record keeps what it was started with"
-
-
-def _passing(error: QuireError) -> bool:
-    from quire.errors import LedgerUnavailable
-    from quire.google.error import GoogleError
-
-    return isinstance(error, LedgerUnavailable | GoogleError)
-
-
-def _is_id(text: str) -> bool:
-    """Something that could be an id stands in the column already: the row was ours before its hidden row was lost."""
-    try:
-        return bool(text) and not text.startswith(("=", "#")) and checked_id(text) == text
-    except QuireError:
-        return False
-
-
-def _slug(name: str) -> str:
-    return pure.normal(name).encode("ascii", "ignore").decode().strip("_") or "row"
-
-
-def _given(
-    inbox: Inbox,
-    sheet: Sheet,
-    values: Sequence[Sequence[Any]],
-    looks: Sequence[Sequence[Any]],
-    record_id: str,
-    line: Line,
-) -> Given | None:
-    """The values of the row beside which this id stands, if it still says what was read: its copies may not."""
-    column = sheet.bound.columns[RECORD_ID]
-    for number, cells in enumerate(values):
-        if cell_at(cells, column) == record_id:
-            given = {field: cell_at(cells, at) for field, at in sheet.inputs.items()}
-            if all(_formula(line.given[field]) or value == line.given[field] for field, value in given.items()):
-                look = looks[number] if number < len(looks) else ()
-                if cell_at(look, column) != record_id and pure.must_be_shown(inbox, line.given):
-                    return None
-                return Given(given, {field: cell_at(look, at) for field, at in sheet.inputs.items()} if look else {})
-    return None
-
-
-def _formula(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("=")
 
 
 def _edited(row: Hidden, line: Line) -> Hidden:
@@ -288,22 +194,25 @@ def _told(inbox: Inbox, row: Hidden, record: Record) -> Hidden:
     why = record.last_error or record.question or ""
     if row.why.endswith(_EDITED):
         why = f"{why}; {_EDITED}".lstrip("; ")
-    return row._replace(status=record.status.value, why=cut(why), written=_written(inbox, record))
+    return row._replace(
+        status=record.status.value, why=cut(why), written=pure.trimmed(values_of(inbox.write_back, record))
+    )
 
 
-def _written(inbox: Inbox, record: Record) -> tuple[Any, ...]:
+def values_of(names: Sequence[str], record: Record) -> list[Any]:
+    """Fields of a record's result, or of its data, as cells hold them."""
     data = parse(record.data)
     result = parse(record.result) if record.result else None
     sources = [source for source in (result, data) if isinstance(source, dict)]
     found = []
-    for name in inbox.write_back:
+    for name in names:
         value: Any = next((source[name] for source in sources if name in source), "")
         if name == "result" and not any(name in source for source in sources):
             value = "" if result is None else result
         if not isinstance(value, str | int | float | bool):
             value = "" if value is None else PLAIN.encode(value, name)
         found.append(cut(value) if isinstance(value, str) else value)
-    return pure.trimmed(found)
+    return found
 
 
 def _columns(sheet: Sheet, wide: int, *, blanks: bool) -> list[Request]:

@@ -7,6 +7,7 @@
 | an inbox | people's | rows that start records; three columns of the engine's stand beside them |
 | ``quire_state`` | the engine's, hidden | one row per record: what the visible rows refer to |
 | ``quire_inbox`` | the engine's, hidden | one row per row of an inbox |
+| ``quire_tables`` | the engine's, hidden | one row per bound row of a table of people's |
 
 Tabs are known by their ids, so people may rename and move them.
 """
@@ -23,6 +24,7 @@ TABLE_ID = 1903000011
 STATE_ID = 1903000012
 PANEL_ID = 1903000013
 INBOX_ID = 1903000014
+TABLES_ID = 1903000015
 
 #: What people see, in this order: the seven first, then the engine's others, around the one cell for people.
 TABLE = (
@@ -53,11 +55,33 @@ INBOX_STATE = ("record_id", "status", "why", "tab", "fingerprint", "at")
 WRITE_BACK = 12
 INBOX_WIDTH = len(INBOX_STATE) + WRITE_BACK
 
+#: The hidden tab of tables of people's: these, then what their columns show and what is written back.
+TABLE_STATE = (
+    "record_id",
+    "word",
+    "note",
+    "tab",
+    "key",
+    "mark",
+    "fingerprint",
+    "was",
+    "version",
+    "code",
+    "started",
+)
+TABLE_WIDTH = len(TABLE_STATE) + 24
+
 STOP_LABEL, LEDGER_LABEL, MOMENT_LABEL = "STOP", "ledger", "updated_at"
 #: A cell of the hidden tab on which the panel proves what ``findReplace`` does with blank cells.
 PROOF = At(STATE_ID, 0, len(STATE))
 
-_TITLES = {TABLE_ID: "state_table", STATE_ID: "quire_state", PANEL_ID: "panel", INBOX_ID: "quire_inbox"}
+_TITLES = {
+    TABLE_ID: "state_table",
+    STATE_ID: "quire_state",
+    PANEL_ID: "panel",
+    INBOX_ID: "quire_inbox",
+    TABLES_ID: "quire_tables",
+}
 
 _COLOURS = {
     Status.DONE: "d9ead3",
@@ -168,6 +192,15 @@ def make_inbox_state(titles: Iterable[str]) -> list[Request]:
         _add(INBOX_ID, title, 1, INBOX_WIDTH, hidden=True),
         texts(INBOX_ID, 0, [INBOX_STATE]),
         _protect(INBOX_ID, "Quire's state of the inboxes"),
+    ]
+
+
+def make_table_state(titles: Iterable[str]) -> list[Request]:
+    title = free_title(_TITLES[TABLES_ID], titles)
+    return [
+        _add(TABLES_ID, title, 1, TABLE_WIDTH, hidden=True),
+        texts(TABLES_ID, 0, [TABLE_STATE]),
+        _protect(TABLES_ID, "Quire's state of the tables"),
     ]
 
 

@@ -34,10 +34,12 @@ from quire.surfaces.panel.cells import At, Request, refers, replace
 from quire.surfaces.panel.changes import Changes, Watcher, rows_of
 from quire.surfaces.panel.commands import BY, Command, obey
 from quire.surfaces.panel.inboxes import Inboxes
-from quire.surfaces.panel.layout import COMMAND, INBOX_ID, PANEL_ID, PANEL_ROW, STATE, STATE_ID, TABLE_ID
+from quire.surfaces.panel.layout import COMMAND, INBOX_ID, PANEL_ID, PANEL_ROW, STATE, STATE_ID, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import Lease
 from quire.surfaces.panel.reading import Table
 from quire.surfaces.panel.table import Row, panel_row
+from quire.surfaces.panel.tables import lines
+from quire.surfaces.panel.tables.tables import Tables
 from quire.surfaces.panel.tabs import Tabs
 
 log = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Panel:
         self.tabs = Tabs(client, self.book, self.lease)
         self._watcher = Watcher(client)
         self._inboxes = Inboxes(client, self.book)
+        self._tables = Tables(client, self.book, self.groups)
         #: What each hidden row holds, by our last write; None: not known.
         self._places: dict[int, str] | None = None
         self._drawn: Written[Row] = Written()
@@ -170,6 +173,7 @@ class Panel:
         self._left.clear()
         self._drawn.forget()
         self._inboxes.forget()
+        self._tables.forget()
         self.tabs.forget()
         self._watcher.begin_anew()
 
@@ -214,7 +218,7 @@ class Panel:
             return True, True
         replies, clears = await self._commands(table, state)
         unticked, stopped = await self._stop(grids[PANEL_ID])
-        changes = await self._changes(state, grids.get(INBOX_ID, ()))
+        changes = await self._changes(state, grids)
         passed = await self._inboxes.look(
             self.tabs.inboxes,
             grids,
@@ -224,10 +228,20 @@ class Panel:
             blanks=self.tabs.blanks,
             at_once=at_once,
         )
+        tables = await self._tables.look(
+            self.tabs.tables,
+            grids,
+            changes,
+            title=self.tabs.title(TABLES_ID),
+            widths={sheet_id: tab.columns for sheet_id, tab in self.tabs.found.items()},
+            ranges=self.book.ranges,
+            blanks=self.tabs.blanks,
+            at_once=at_once,
+        )
         shown = await self.book.shown(heal.unreadable(table))
         healed = heal.heal(table, shown, blanks=self.tabs.blanks)
         notes = {state[place].record_id: note for place, note in edited.items()}
-        rows = self._left | rows_of(changes, state, {**notes, **healed.notes, **replies})
+        rows = self._left | rows_of(changes, state, {**notes, **tables.notes, **healed.notes, **replies})
         bare = self.tabs.found[TABLE_ID].rows <= table.header + 1
         drawn = drawing.draw(table, rows, state, len(grids[STATE_ID]), title, bare=bare)
         self._not_shown = drawn.hidden
@@ -238,28 +252,34 @@ class Panel:
                 drawn.births,
                 [*healed.requests, *control.mend(grids[PANEL_ID], title, blanks=self.tabs.blanks)],
                 passed.requests,
+                tables.hidden,
+                *tables.visible.values(),
                 self._dropdowns(table, drawn.after, born=bool(drawn.births)),
                 *self._results(changes.records),
-            ]
+            ],
+            {id(part): sheet_id for sheet_id, part in tables.visible.items()},
         )
         if wrote is not None:
             self._left = drawn.left
             self._places = {PANEL_ROW: "@panel", **{place: row.record_id for place, row in drawn.after.items()}}
             self._drawn.know(drawn.after)
             self._torn = await self._typed_before(state, drawn.after, title)
-        return bool(wrote) or bool(changes.records) or passed.soon, passed.again or drawn.more
+        went_on = bool(wrote) or bool(changes.records) or passed.soon or tables.soon
+        return went_on, passed.again or tables.again or drawn.more
 
-    async def _changes(self, state: Mapping[int, Row], hidden: Sequence[Sequence[Any]]) -> Changes:
+    async def _changes(self, state: Mapping[int, Row], grids: Mapping[int, Sequence[Sequence[Any]]]) -> Changes:
         known: list[str] = []
         if self._places is None:
             known = [row.record_id for row in state.values()]
-            known += [row.record_id for row in inbox.hidden_rows(hidden).values()]
+            known += [row.record_id for row in inbox.hidden_rows(grids.get(INBOX_ID, ())).values()]
+            known += [row.record_id for row in lines.hidden_rows(grids.get(TABLES_ID, ())).values()]
         return await self._watcher.changes(known)
 
-    async def _write(self, parts: Sequence[Sequence[Request]]) -> bool | None:
+    async def _write(self, parts: Sequence[Sequence[Request]], tables: Mapping[int, int]) -> bool | None:
         """All of it in one batch. If a part is refused, each goes by itself, so that one odd cell stops nothing else.
 
-        Answers whether there was anything to write; None: not all of it could be.
+        Answers whether there was anything to write; None: not all of it could be. ``tables``: which parts are of the
+        tabs of tables: one that is refused is let be for a while.
         """
         parts = [part for part in parts if part]
         if not parts:
@@ -275,6 +295,8 @@ class Panel:
                 await self.book.write(part)
             except (Invalid, NotShared) as refusal:
                 log.warning("the panel %s: this part is left out: %s", self.book.url, refusal)
+                if id(part) in tables:
+                    self._tables.refused(tables[id(part)], str(refusal))
         return None
 
     # -- what people asked for -------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def row_of(record: Record, seen: Around, reply: str = "") -> Row:
         record.run_id or "",
         cut(record.last_error or ""),
         iso(record.updated_at),
-        cut(_RELATIVE.sub("", _why(record, seen))),
+        why_text(record, seen),
         asks(asked) if asked is not None else "",
         cut(reply),
         str(record.version),
@@ -72,9 +72,10 @@ def row_of(record: Record, seen: Around, reply: str = "") -> Row:
     )
 
 
-def _why(record: Record, seen: Around) -> str:
-    """The sentence without the id with which it begins: that stands in the same row."""
-    return why_of(record, seen).sentence.removeprefix(repr(record.record_id)).lstrip(": ")
+def why_text(record: Record, seen: Around) -> str:
+    """Why it stands where it stands, without the id with which the sentence begins: that stands in the same row."""
+    said = why_of(record, seen).sentence.removeprefix(repr(record.record_id)).lstrip(": ")
+    return cut(_RELATIVE.sub("", said))
 
 
 def panel_row(standing: Standing, reply: str, hidden: int) -> Row:

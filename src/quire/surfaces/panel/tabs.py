@@ -12,9 +12,11 @@ from quire.ledger import engine
 from quire.surfaces.panel import inbox, layout, result
 from quire.surfaces.panel.book import Book, Rows, Tab
 from quire.surfaces.panel.cells import At, Request, fill, replaced, write
-from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, PROOF, STATE_ID, TABLE_ID
+from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, PROOF, STATE_ID, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import Lease
 from quire.surfaces.panel.reading import Table
+from quire.surfaces.panel.tables.declaration import Declared
+from quire.surfaces.panel.tables.declaration import declared as tables_of
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ class Tabs:
         self._lease = lease
         self.found: dict[int, Tab] = {}
         self.inboxes: dict[int, inbox.Inbox] = {}
+        self.tables: dict[int, Declared] = {}
         #: This book's findReplace sees blank cells.
         self.blanks = False
         #: How often tabs were made: whoever knew what stood in them does not any more.
@@ -49,6 +52,7 @@ class Tabs:
         titles = [tab.title for tab in tabs.values()]
         definitions = await engine.definitions(self._client.ledger)
         declared = [each for told in definitions for each in inbox.declared(told)]
+        tables = [each for told in definitions for each in tables_of(told)]
         requests: list[Request] = []
         state_title = tabs[STATE_ID].title if STATE_ID in tabs else layout.free_title("quire_state", titles)
         if STATE_ID not in tabs:
@@ -59,6 +63,8 @@ class Tabs:
             requests += layout.make_panel(titles, state_title)
         if declared and INBOX_ID not in tabs:
             requests += layout.make_inbox_state(titles)
+        if tables and TABLES_ID not in tabs:
+            requests += layout.make_table_state(titles)
         places, made = self._inbox_tabs(declared, tabs)
         if requests or made:
             try:
@@ -71,7 +77,9 @@ class Tabs:
                 raise LedgerError(f"the tabs of the panel {self._book.url} cannot be made")
         self.found = tabs
         self.inboxes = {sheet_id: each for sheet_id, each in places.items() if sheet_id in tabs}
-        await self._lease.save({each.tab: sheet_id for sheet_id, each in self.inboxes.items()})
+        self.tables = self._table_tabs(tables)
+        bound = {each.tab: sheet_id for sheet_id, each in self.inboxes.items()}
+        await self._lease.save(bound | {each.tab: sheet_id for sheet_id, each in self.tables.items()})
         if not self.blanks:
             self.blanks = await fills_blanks(self._book)
         self._looked_at = self._client.clock.boottime()
@@ -94,6 +102,22 @@ class Tabs:
             places[sheet_id] = each
         return places, requests
 
+    def _table_tabs(self, tables: Sequence[Declared]) -> dict[int, Declared]:
+        """The tab of each table: the one that it had, or the one of that title. One that is not there is named."""
+        by_title = {tab.title.casefold(): sheet_id for sheet_id, tab in self.found.items()}
+        places: dict[int, Declared] = {}
+        for each in tables:
+            sheet_id = self._lease.tabs.get(each.tab)
+            if sheet_id not in self.found:
+                sheet_id = by_title.get(each.tab.casefold())
+            if sheet_id is None:
+                log.warning("the panel %s has no tab %r, which %r works with", self._book.url, each.tab, each.workflow)
+            elif sheet_id in places or sheet_id in self.inboxes:
+                log.warning("the tab %r is bound to one workflow; %r is left out", each.tab, each.workflow)
+            else:
+                places[sheet_id] = each
+        return places
+
     async def read(self) -> dict[int, Rows]:
         """Everything that a look needs, in one request."""
         try:
@@ -107,11 +131,11 @@ class Tabs:
         """Look at the tabs again; answers whether one has another title now."""
         before = {sheet_id: tab.title for sheet_id, tab in self.found.items()}
         self.found = await self._book.tabs()
-        return any(self.title(sheet_id) != before.get(sheet_id) for sheet_id in (STATE_ID, INBOX_ID))
+        return any(self.title(sheet_id) != before.get(sheet_id) for sheet_id in (STATE_ID, INBOX_ID, TABLES_ID))
 
     def _wanted(self) -> list[int]:
-        wanted = [TABLE_ID, STATE_ID, PANEL_ID, *self.inboxes]
-        return [*wanted, INBOX_ID] if INBOX_ID in self.found else wanted
+        wanted = [TABLE_ID, STATE_ID, PANEL_ID, *self.inboxes, *self.tables]
+        return [*wanted, *(sheet_id for sheet_id in (INBOX_ID, TABLES_ID) if sheet_id in self.found)]
 
     async def mend_header(self, table: Table, grid: Rows) -> None:
         """Columns of ours are gone: their names come back after the last column that is used; then their cells do."""

@@ -255,3 +255,109 @@ async def test_a_process_that_lived_through_it_holds_nothing_any_more(
         with pytest.raises(WorkerClosed):
             await beat(ledger, "w1", row)
         assert set(await found(ledger)) == {"r"}
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Log, "pause", lambda self, n: SYSTEM.sleep(0))
+
+
+async def busy_since_the_mark(ledger: SheetsLedger) -> None:
+    """Effects are begun after the mark has moved: with the first one it moves, and not within the next minute."""
+    for n in range(3):
+        await intend(ledger, await run(ledger, f"r{n}"))
+
+
+@pytest.mark.usefixtures("no_pauses")
+async def test_a_process_that_notices_a_restored_book_leaves_word_for_the_one_that_starts_in_its_place(
+    make_ledger: MakeLedger, google: Google, book: str
+) -> None:
+    ledger = make_ledger()
+    async with opened(ledger):
+        await busy_since_the_mark(ledger)
+        google.person(book, "restore", versions=2)
+        with pytest.raises(LedgerError, match="restored to an older version"):
+            await ledger.standing()
+    with pytest.raises(LedgerError, match=r"restored to an older version.*quire adopt"):
+        await make_ledger().open()
+    assert (await make_ledger().adopt("ann")).asks == 3
+    async with opened(late := make_ledger()):
+        assert {row.status for row in await late.find(Query())} == {Status.NEEDS_APPROVAL}
+
+
+@pytest.mark.usefixtures("no_pauses")
+async def test_a_restored_book_whose_newest_version_comes_back_goes_on(
+    make_ledger: MakeLedger, google: Google, book: str
+) -> None:
+    ledger = make_ledger()
+    async with opened(ledger):
+        await busy_since_the_mark(ledger)
+        newest = google("GET", f"/emulator/books/{book}/versions")["versions"][-1]["version"]
+        google.person(book, "restore", versions=2)
+        with pytest.raises(LedgerError, match="restored to an older version"):
+            await ledger.standing()
+    google.person(book, "restore", version=newest)
+    async with opened(late := make_ledger()):
+        await start(late, "more")
+        assert len(await late.find(Query())) == 4
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("further", [False, True], ids=["behind", "gone-on-beyond"])
+async def test_a_process_that_began_on_the_restored_book_stops_when_another_one_has_noticed(
+    make_ledger: MakeLedger, google: Google, book: str, clock: ToldClock, further: bool
+) -> None:
+    """It started before anybody noticed. It does not put its own mark over what the other left."""
+    ledger, early = make_ledger(), make_ledger()
+    async with opened(ledger):
+        await busy_since_the_mark(ledger)
+        google.person(book, "restore", versions=2)
+        async with opened(early):
+            for n in range(6 if further else 1):
+                await start(early, f"new{n}")
+            with pytest.raises(LedgerError, match="restored to an older version"):
+                await ledger.standing()
+            clock.advance(61)
+            with pytest.raises(LedgerError, match="restored to an older version"):
+                await early.recover()
+            with pytest.raises(LedgerError, match="restored to an older version"):
+                await start(early, "last")
+    with pytest.raises(LedgerError, match="restored to an older version"):
+        await make_ledger().open()
+    assert (await make_ledger().adopt("ann")).asks == (9 if further else 4)
+    async with opened(late := make_ledger()):
+        await start(late, "more")
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize(
+    ("damage", "finder"),
+    [("edited", "living"), ("edited", "starting"), ("edited", "doctor"), ("tab-deleted", "living")],
+)
+async def test_who_restores_a_damaged_book_as_advised_is_asked_what_was_done_since(
+    make_ledger: MakeLedger, google: Google, book: str, clock: ToldClock, finder: str, damage: str
+) -> None:
+    """The version before the damage may lack the last minute, and who finds the damage notes how far the book was."""
+    ledger = make_ledger()
+    async with opened(ledger):
+        await busy_since_the_mark(ledger)
+        if damage == "edited":
+            google.person(book, "edit", sheet="journal", cell="I4", text="{}")
+        else:
+            google.person(book, "delete_sheet", sheet="journal")
+        if finder == "living":
+            clock.advance(601)
+            with pytest.raises(LedgerError, match="restore the book to a version before"):
+                await ledger.find(Query())
+    if finder == "starting":
+        with pytest.raises(LedgerError, match="restore the book to a version before"):
+            await make_ledger().open()
+    if finder == "doctor":
+        with pytest.raises(LedgerError, match="restore the book to a version before"):
+            await make_ledger().repair()
+    google.person(book, "restore", versions=3)
+
+    with pytest.raises(LedgerError, match=r"restored to an older version.*quire adopt"):
+        await make_ledger().open()
+
+    assert (await make_ledger().adopt("ann")).asks == 3

@@ -14,9 +14,9 @@ from quire.errors import LedgerError
 from quire.ledger.memory.tables import Tables
 from quire.ledger.sheets.commits import snapshot_body
 from quire.ledger.sheets.journal_rows import new_entry
-from quire.ledger.sheets.mark import read_mark
+from quire.ledger.sheets.mark import read_marks
 from quire.ledger.sheets.plan import Plan
-from quire.ledger.sheets.repair import begin, heads_of, journal, new_head, send
+from quire.ledger.sheets.repair import begin, journal, new_head, send
 from quire.ledger.sheets.replica import Replica
 from quire.model.row import replace
 from quire.rules import adoption, sweeps
@@ -45,9 +45,9 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
     replica = Replica()
     for each in found.chain:
         replica.apply(each, ledger.spill.texts)
-    mark = await read_mark(ledger.drive, ledger.spreadsheet_id)
+    marks = await read_marks(ledger.drive, ledger.spreadsheet_id)
     last, tables = found.chain[-1], replica.tables
-    rewound = mark is not None and mark.seq > last.seq
+    rewound = marks.lost(replica) is not None
     if replica.book == ledger.spreadsheet_id and not rewound:
         told = _asked(tables)
         if not told.asks:
@@ -67,7 +67,7 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
         sweeps.adopted(draft, record, by, why)
     tables.apply(draft)
     # Numbers that the other book has used are not used again.
-    seq = max(last.seq, mark.seq if mark is not None else 0)
+    seq = max(last.seq, marks.seq)
     if replica.book != ledger.spreadsheet_id:  # the files in Drive are the other book's, which may delete them
         replica.home = ""
         replica.files = {name: file for name, file in replica.files.items() if name not in replica.blobs}
@@ -75,7 +75,7 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
     entry = new_entry(
         last._replace(seq=seq), commit_id=new_id("c_"), at=ledger.clock.now(), worker="", body=body, snapshot=True
     )
-    heads = await heads_of(ledger)
+    heads = await ledger.book.heads()
     fence = next((token for token, _ in heads if token == last.token), "")
     if not fence:
         await send(

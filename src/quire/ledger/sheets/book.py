@@ -214,6 +214,12 @@ class Book:
         shown = [tuple(row[0] if row else "" for row in part) for part in tabs.get(STATE_ID, [])]
         return Echo(tokens, accepted, shown == [run.record_ids for run in runs])
 
+    async def heads(self) -> list[tuple[str, str]]:
+        """(token, name) of the named ranges that are a head. No process plans over them (protocol 3)."""
+        answer = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields="namedRanges(namedRangeId,name)")
+        named = answer.get("namedRanges", [])
+        return [(range_["namedRangeId"], range_["name"]) for range_ in named if range_.get("name", "").startswith(HEAD)]
+
     async def stale_head_is_refused(self) -> bool:
         """Try to commit on a head that never was."""
         stale = new_id("h0_", length=32)

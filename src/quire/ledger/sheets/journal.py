@@ -21,6 +21,7 @@ from quire.ledger.sheets.book import Book, Echo, Run, is_fence, is_ghost, is_ord
 from quire.ledger.sheets.journal_guard import Seen
 from quire.ledger.sheets.journal_rows import Entry, JournalDamaged, beginning, cells, entries, following
 from quire.ledger.sheets.long_values import Spill
+from quire.ledger.sheets.mark import Mark, leave_heads, leave_seen
 from quire.ledger.sheets.replica import Replica
 from quire.ledger.sheets.rescue import leave_rescue
 from quire.ledger.sheets.state_guard import Looked
@@ -125,7 +126,10 @@ class Log:
             return await self.read_all(lane)
         part = self.looked.part(self.replica) if not self.state_dirty else None
         old = self.seen.part()
-        shown = await self.book.read(last.position, lane, seen=old, state=part)
+        try:
+            shown = await self.book.read(last.position, lane, seen=old, state=part)
+        except LedgerError:
+            return await self.read_all(lane)  # the tab is gone
         rows = shown.rows
         if not rows or len(rows[0]) < 3 or rows[0][2] != last.token:
             return await self.read_all(lane)
@@ -166,8 +170,8 @@ class Log:
         for n in range(READS):
             if n:
                 await self.pause(n)
-            rows = await self.book.rows(1, lane)
             try:
+                rows = await self.book.rows(1, lane)
                 found = entries(rows, 1)
                 await self.spill.fetch(found, replica.blobs)
                 if self._follow(replica, found):
@@ -177,10 +181,10 @@ class Log:
                 if n < 1:
                     continue  # once more: a damage is for ever, a stale read is not
                 self.broken = error
-                await self._leave_rescue()
+                await self._leave_word()
                 raise
         else:
-            await self._leave_rescue()
+            await self._leave_word()
             raise LedgerError(
                 f"the book {book_id} is behind what this process has read in it (entry {replica.seq}): it "
                 "was restored to an older version, or its newest rows were deleted. Nothing is claimed: what was done "
@@ -195,11 +199,15 @@ class Log:
             )
             raise self.broken
 
-    async def _leave_rescue(self) -> None:
-        """What this process knows may be all that is left: keep it for ``quire doctor --repair``."""
-        if self.replica.seq > self._rescued:
-            self._rescued = self.replica.seq
-            await leave_rescue(self.spill.drive, self.book.spreadsheet_id, self.replica)
+    async def _leave_word(self) -> None:
+        """What this process knows may be all that is left: keep it for who starts next, and for ``doctor --repair``."""
+        drive, book_id, last = self.spill.drive, self.book.spreadsheet_id, self.replica.last
+        if last is None:
+            await leave_heads(drive, book_id, [token for token, _ in await self.book.heads()])
+        elif last.seq > self._rescued:
+            self._rescued = last.seq
+            await leave_seen(drive, book_id, Mark(last.generation, last.seq, last.token, last.commit_id))
+            await leave_rescue(drive, book_id, self.replica)
 
     def _follow(self, replica: Replica, found: list[Entry]) -> bool:
         """Bring the replica up to these entries; False: they are older than it."""
@@ -355,7 +363,7 @@ class Log:
             self._apply(written := entries(cells(entry), position - height + 1), ())
             self.seen.add(written[0])
             if self._rescued:
-                await self._leave_rescue()  # this entry was on its way when the damage was found
+                await self._leave_word()  # this entry was on its way when the damage was found
         if sent.mend:
             self.state_dirty = False
         return replica.commits.get(entry.seq) == entry.commit_id

@@ -40,7 +40,7 @@ FORMAT_CHARACTERS = 10
 #: Values longer than this stand beside the rows, by their hash, and are written once.
 INLINE_CHARACTERS = 4096
 
-_TOKEN = re.compile(r"h\d+_[0-9a-f]{32}")
+_TOKEN = re.compile(r"h(\d+)_[0-9a-f]{32}")
 _FORM = re.compile(r"(\w+?)(s?):(\d+)/(\d+)")
 
 
@@ -125,6 +125,12 @@ def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
 def holds_entry(row: Sequence[Any]) -> bool:
     """Whether a row is one of an entry, or what people left of it."""
     return len(row) > TOKEN_AT and _TOKEN.fullmatch(str(row[TOKEN_AT])) is not None
+
+
+def seq_of(token: str) -> int | None:
+    """The number of the entry of this token; None: it is no token."""
+    found = _TOKEN.fullmatch(token)
+    return int(found[1]) if found is not None else None
 
 
 def _joined(parts: Mapping[int, tuple[int, Sequence[str]]]) -> Entry:

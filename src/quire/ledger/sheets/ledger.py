@@ -27,10 +27,10 @@ from quire.ledger.blobs import is_reference
 from quire.ledger.columns import LONG, key_of
 from quire.ledger.sheets.book import JOURNAL_ID, STATE_ID, Book, protection, widened
 from quire.ledger.sheets.commits import Commits, SnapshotTooLong
-from quire.ledger.sheets.journal import Log, ledger_error
+from quire.ledger.sheets.journal import READS, Log, ledger_error
 from quire.ledger.sheets.journal_rows import body_of, new_entry
 from quire.ledger.sheets.long_values import Spill
-from quire.ledger.sheets.mark import Mark, read_mark, write_mark
+from quire.ledger.sheets.mark import Mark, read_marks, write_mark
 from quire.ledger.sheets.plan import Plan
 from quire.ledger.sheets.replica import Replica
 from quire.ledger.sheets.takeover import Witness
@@ -102,8 +102,7 @@ class SheetsLedger(Ledger):
         self.spreadsheet_id = parts.netloc
         self._given = given
         self._credentials = credentials
-        #: How far the mark in Drive is, and when it was set; whether an effect of this process may have acted.
-        self._marked = 0
+        #: When the mark in Drive was looked at and moved; whether an effect of this process may have acted.
         self._marked_at = 0.0
         self._acted = False
         self._own: set[str] = set()
@@ -208,32 +207,33 @@ class SheetsLedger(Ledger):
                 f"the book {self.spreadsheet_id} accepted a commit on a head that never was: several workers could "
                 "overwrite each other. Nothing was started. 'quire doctor' tells more."
             )
-        await self._check_mark()
-
-    async def _check_mark(self) -> None:
-        """A book that ends before what somebody has seen of it was restored to an older version (protocol 11)."""
-        mark, replica = await read_mark(self.drive, self.spreadsheet_id), self.replica
-        if mark is not None and mark.seq > replica.seq:
-            await self.log.sync()  # it may have been a stale read
-        last = replica.last
-        assert last is not None
-        changed = mark is not None and mark.seq == last.seq and mark.token != last.token
-        if mark is not None and (mark.seq > last.seq or changed):
-            raise LedgerError(
-                f"the book {self.spreadsheet_id} ends at entry {last.seq}, but entry {mark.seq} was seen in it: it was "
-                "restored to an older version. Nothing is started: what was done since then would be done again. "
-                "Restore the newest version (File > Version history); or let its records ask you what goes on ('quire "
-                "adopt')."
-            )
-        self._marked = last.seq if mark is None else mark.seq
         await self._mark()
 
     async def _mark(self) -> None:
-        last = self.replica.last
+        """Move the mark. A book that lacks what somebody has seen of it was restored to an older version (protocol 11).
+
+        Others may have written or noticed it since this process has looked, so it looks first, each time.
+        """
+        log = self.log
+        marks = await read_marks(self.drive, self.spreadsheet_id)
+        for n in range(READS):
+            if marks.lost(log.replica) is None:
+                break
+            await log.pause(n)
+            await log.sync()  # it may have been a stale read
+        if (lost := marks.lost(log.replica)) is not None:
+            other = "another " if lost.seq <= log.replica.seq else ""
+            log.broken = LedgerError(
+                f"the book {self.spreadsheet_id} ends at entry {log.replica.seq}, but {other}entry {lost.seq} was "
+                "seen in it: it was restored to an older version. Nothing is started: what was done since then would "
+                "be done again. Restore the newest version (File > Version history); or let its records ask you what "
+                "goes on ('quire adopt')."
+            )
+            raise log.broken
+        last = log.replica.last
         assert last is not None
         self._marked_at = self.clock.boottime()
-        if last.seq != self._marked or last.seq == 1:
-            self._marked = last.seq
+        if marks.mark is None or last.seq > marks.mark.seq:
             await write_mark(self.drive, self.spreadsheet_id, Mark(last.generation, last.seq, last.token))
 
     async def _protect(self) -> None:

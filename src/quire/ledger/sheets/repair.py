@@ -24,13 +24,16 @@ from quire.ledger.sheets.journal_rows import (
     holds_entry,
     new_entry,
 )
-from quire.ledger.sheets.mark import Mark, read_mark, write_mark
+from quire.ledger.sheets.mark import Mark, leave_heads, read_marks, write_mark
 from quire.ledger.sheets.rescue import Rescue, read_rescues
 
 if TYPE_CHECKING:
     from quire.ledger.sheets.ledger import SheetsLedger
 
-_RESTORE = "restore the book to a version before that (File > Version history), or see 'quire adopt --help'"
+_RESTORE = (
+    "restore the book to a version before that (File > Version history); if it lacks what was done since, its records "
+    "ask you then ('quire adopt')"
+)
 
 
 class Found(NamedTuple):
@@ -49,12 +52,13 @@ async def repair(ledger: SheetsLedger) -> list[str]:
     """Mend what can be mended for sure, on a ledger that is connected, not open. Answers what was done, in words."""
     told = await _looks(ledger)
     found = await journal(ledger)
-    heads = await heads_of(ledger)
+    heads = await ledger.book.heads()
     if found.damage:
+        # Before anybody is told to restore an older version: who starts on that must know how far the book was.
+        await leave_heads(ledger.drive, ledger.spreadsheet_id, (token for token, _ in heads))
         return [*told, await _from_rescue(ledger, found, heads)]
     last = found.chain[-1]
-    mark = await read_mark(ledger.drive, ledger.spreadsheet_id)
-    if mark is not None and mark.seq > last.seq:
+    if (await read_marks(ledger.drive, ledger.spreadsheet_id)).seq > last.seq:
         return [*told, await _from_rescue(ledger, found, heads)]
     if any(token == last.token or token in found.void for token, _ in heads):
         return told
@@ -116,14 +120,6 @@ async def journal(ledger: SheetsLedger) -> Found:
     except JournalDamaged as error:
         return Found([], str(error), len(rows))
     return Found([first, *counted], "", len(rows), frozenset(entry.token for entry in void))
-
-
-async def heads_of(ledger: SheetsLedger) -> list[tuple[str, str]]:
-    """(token, name) of the named ranges that are a head. Only the doctor reads them (protocol 3)."""
-    fields = "namedRanges(namedRangeId,name)"
-    answer = await ledger.book.sheets.spreadsheets_get(ledger.spreadsheet_id, fields=fields)
-    named = answer.get("namedRanges", [])
-    return [(range_["namedRangeId"], range_["name"]) for range_ in named if range_.get("name", "").startswith(HEAD)]
 
 
 def new_head(token: str) -> dict[str, Any]:
@@ -188,4 +184,4 @@ async def _before(ledger: SheetsLedger, head: str) -> list[str]:
 async def begin(ledger: SheetsLedger, entry: Entry, fence: str, height: int) -> None:
     """Make this snapshot the journal, if the head still is ``fence``."""
     await send(ledger, ledger.book.commit(entry, max(1, height), fence))
-    await write_mark(ledger.drive, ledger.spreadsheet_id, Mark(entry.generation, entry.seq, entry.token))
+    await write_mark(ledger.drive, ledger.spreadsheet_id, Mark(entry.generation, entry.seq, entry.token), anew=True)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import hmac
 from typing import Any
 
 import pytest
@@ -34,6 +36,9 @@ def a_receipt(**fields: Any) -> Receipt:
         "undo": "shop:take_down",
         "signature": "",
         "key_id": "",
+        "act_key": "k",
+        "prepared": '"draft 7"',
+        "actor": '{"account":"ann"}',
     }
     return Receipt(**given_ | fields)
 
@@ -90,6 +95,9 @@ ALTERED: dict[str, Any] = {
     "value": '"https://example.org/2"',
     "nonce": "n2",
     "key_id": "k1",
+    "act_key": "l",
+    "prepared": '"draft 8"',
+    "actor": '{"account":"bob"}',
     "signature": "0" * 64,
 }
 
@@ -99,6 +107,18 @@ def test_an_altered_receipt_does_not_verify(field: str) -> None:
     signed = KEYRING.signed(a_receipt())
 
     assert not KEYRING.verifies(replace(signed, **{field: ALTERED[field]}))
+
+
+def test_a_receipt_that_was_signed_before_acts_had_keys_of_their_own_still_verifies() -> None:
+    """As it is stored: the hash over eleven texts."""
+    old = a_receipt(act_key="", prepared="", actor="", key_id="k1")
+    value = hashlib.sha256(old.value.encode()).hexdigest()
+    names = ("key", "record_id", "step", "visit", "name", "kind", "fn", "args_hash")
+    covered = key_of(*(getattr(old, name) for name in names), value, old.nonce, old.key_id)
+    signed = replace(old, signature=hmac.new(b"first", covered.encode(), hashlib.sha256).hexdigest())
+
+    assert KEYRING.verifies(signed)
+    assert not KEYRING.verifies(replace(signed, act_key="k"))
 
 
 def test_a_receipt_of_an_unknown_key_does_not_verify() -> None:

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.errors import LedgerError, WorkerClosed
+from quire.ledger.engine import ledger_id
 from quire.ledger.sheets.journal import Log
 from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Conflict, Query, Send
@@ -187,11 +188,13 @@ async def test_all_go_on_at_once_in_a_few_writes_and_not_before(
     ids = [f"r{n:02}" for n in range(30)]
     async with Client(SheetsLedger(f"sheets://{book}?endpoint={google.url}", clock), workflows=[told]) as client:
         await client.start_many(told, [{} for _ in ids], ids=ids)
+        before = await ledger_id(client.ledger)
     copy = google.person(book, "copy_book", title="Copy")["id"]
     other = SheetsLedger(f"sheets://{copy}?endpoint={google.url}", clock)
     assert (await other.adopt("ann")).asks == 30
     async with Client(other, workflows=[told], clock=clock) as client:
         await client.work()
+        assert await ledger_id(other) != before  # what it begins is another act for the world outside
     assert not acts
     google.forget_counters()
 

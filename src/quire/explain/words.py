@@ -18,7 +18,7 @@ from quire.model.change import Standing
 from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.fit import needs_value
-from quire.model.receipt import Receipt
+from quire.model.receipt import Kind, Receipt
 from quire.model.record import Record
 from quire.model.side import Signal, Worker
 from quire.model.wait import On, Wait, load_waits
@@ -166,6 +166,7 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
         "worker": receipt.worker or None,
         "undoable": bool(receipt.undo),
         "key": receipt.key,
+        "act_key": receipt.known_as if receipt.kind in (Kind.ONCE, Kind.UNDO) else None,
         "signature": receipt.signature or None,
     }
 

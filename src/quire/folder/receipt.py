@@ -43,6 +43,7 @@ def fields(receipt: Receipt, workflow: str, run_id: str | None) -> dict[str, Any
         "done_at": done_at,
         "worker": receipt.worker,
         "key": receipt.key,
+        "act_key": receipt.known_as,
         "fn": receipt.fn,
         "args_hash": receipt.args_hash,
         "nonce": receipt.nonce,

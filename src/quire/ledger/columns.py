@@ -29,7 +29,7 @@ TABLES: dict[type[Any], tuple[str, tuple[str, ...]]] = {
 #: Columns that may hold the reference of a blob instead of their text.
 LONG: dict[type[Any], tuple[str, ...]] = {
     Record: ("data", "entry", "result", "waits"),
-    Receipt: ("args", "value"),
+    Receipt: ("args", "value", "prepared"),
     Signal: ("value",),
     Event: ("body",),
 }

@@ -1,4 +1,4 @@
-"""What a process sets up once per ledger: the keyring, and the definitions that others check against."""
+"""What a process sets up once per ledger: its id, the keyring, and the definitions that others check against."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from quire.clock import new_id
 from quire.errors import LedgerError, NotFound, did_you_mean
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
@@ -21,6 +22,20 @@ KEYRING_FILE = "QUIRE_KEYRING"
 IN_FILE = "in_file"
 KEY_BYTES = 32
 DEFINITION = "definition/"
+#: The setting with the id of the ledger. It is carried along when the ledger is promoted.
+LEDGER_ID = "ledger_id"
+
+
+def new_ledger_id(before: Setting | None) -> Setting:
+    """The setting that gives a ledger an id of its own."""
+    return Setting(LEDGER_ID, dump(new_id()), before.version if before is not None else 0)
+
+
+async def ledger_id(ledger: Ledger) -> str:
+    """The id of this ledger, which the first worker makes. It enters the idempotency keys of acts."""
+    while (kept := await ledger.setting(LEDGER_ID)) is None:
+        await ledger.keep(new_ledger_id(None))
+    return str(parse(kept.value))
 
 
 async def shared_keyring(ledger: Ledger, environ: Mapping[str, str] = os.environ) -> Keyring:

@@ -64,6 +64,16 @@ class Receipt(Row, frozen=True):
     #: Hash and signature over what must not change, and which key of the keyring made it.
     signature: str = ""
     key_id: str = ""
+    #: The idempotency key of the act: what the world outside knows it by. Empty: the intent is older than this field.
+    act_key: str = ""
+    #: JSON text of what was prepared for the act; and of who acts: the account, the client, the endpoint.
+    prepared: str = ""
+    actor: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """The idempotency key of the act. It is made once, with the intent, and never computed again."""
+        return self.act_key or fingerprint(self.key)
 
     @property
     def open(self) -> bool:
@@ -90,8 +100,13 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def act_key(ledger_id: str, key: str) -> str:
+    """The idempotency key of a new act. Records of the same id in two ledgers do not share one."""
+    return fingerprint(key_of(ledger_id, key))
+
+
 def _sealed(receipt: Receipt) -> bytes:
-    covered = (
+    covered: tuple[str, ...] = (
         receipt.key,
         receipt.record_id,
         receipt.step,
@@ -104,6 +119,8 @@ def _sealed(receipt: Receipt) -> bytes:
         receipt.nonce,
         receipt.key_id,
     )
+    if receipt.act_key:  # a receipt of before this field is signed without these
+        covered += (receipt.act_key, receipt.prepared, receipt.actor)
     return key_of(*covered).encode()
 
 

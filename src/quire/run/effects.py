@@ -17,7 +17,7 @@ from quire.clock import next_id, seconds
 from quire.errors import DefinitionError, EffectChanged, ReceiptForged, ValueRefused
 from quire.model.change import Change
 from quire.model.codec import PLAIN, schema_of
-from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
+from quire.model.receipt import Kind, Receipt, Stage, act_key, fingerprint, key_of
 from quire.model.row import replace
 from quire.model.wait import On, Wait
 from quire.rules.moves import doubted, valueless
@@ -123,8 +123,8 @@ async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt
     return hold.known.get(key)
 
 
-def _act_of(hold: Hold, key: str, until: float | None = None) -> Act[Any]:
-    act: Act[Any] = Act(fingerprint(key), hold.host.deps_of(hold.workflow.name), hold.record.record_id)
+def _act_of(hold: Hold, intent: Receipt, until: float | None = None) -> Act[Any]:
+    act: Act[Any] = Act(intent.known_as, hold.host.deps_of(hold.workflow.name), hold.record.record_id)
     clock = hold.host.clock
     return act if until is None else dataclasses.replace(act, _left=lambda: until - clock.boottime())
 
@@ -150,6 +150,7 @@ async def _act(
         hold.halt(Yielded("its effect would not end within the worker's time"))
         raise asyncio.CancelledError
     until = await host.lease_until(timeout)
+    earlier = hold.known.get(key)
     intent = hold.receipt(
         Kind.ONCE,
         key,
@@ -161,6 +162,7 @@ async def _act(
         args_hash=args_hash,
         act_by=host.now() + timeout,
         undo=effect.path if effect.undo is not None else "",
+        act_key=earlier.known_as if earlier is not None else act_key(host.ledger_id, key),
         nonce=next_id(),  # of this try: the next one in the same pass is another act, not this one said again
     )
     host.acting.add((key, intent.nonce))
@@ -187,7 +189,7 @@ async def _acted(
         await hold.deliver(_void(hold, intent))
         raise NotDone("the worker was away too long between its intent and the act; it did not act")
     try:
-        acting = contained(host.act(effect, _act_of(hold, intent.key, until), args, kwargs))
+        acting = contained(host.act(effect, _act_of(hold, intent, until), args, kwargs))
         if effect.in_thread:
             value = await _in_thread(hold, effect, intent, asyncio.ensure_future(acting), left)
         else:
@@ -314,7 +316,7 @@ async def _in_doubt(
         await hold.block(doubted(intent.key, effect.name, value=schema))
     with hold.flight():
         try:
-            found = await contained(host.probe(effect, _act_of(hold, intent.key), args, kwargs))
+            found = await contained(host.probe(effect, _act_of(hold, intent), args, kwargs))
         except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
             found = None
             tried = failure_of(error)

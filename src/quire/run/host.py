@@ -26,6 +26,7 @@ class Host(Protocol):
     registry: Registry
     clock: Clock
     keyring: Keyring
+    ledger_id: str
     #: Where signals reach this ledger from outside; empty: nowhere.
     public_url: str
     #: The acts that are under way here, each by the key and the nonce of its intent.

@@ -15,7 +15,7 @@ from typing import Any
 from quire.clock import seconds
 from quire.errors import LeaseLost
 from quire.model.change import Query
-from quire.model.receipt import Kind, Receipt, Stage, fingerprint, key_of
+from quire.model.receipt import Kind, Receipt, Stage, act_key, key_of
 from quire.model.record import Record
 from quire.model.row import replace
 from quire.model.wait import On, Wait
@@ -78,7 +78,8 @@ async def _undone(hold: Hold) -> list[Wait]:
             return [doubted(key, f"undo of {receipt.name}")]
         if receipt.unfit:
             return [valueless(receipt.key, receipt.name, "", None)]
-        problem = await _undo(hold, receipt, key, workflows[receipt.record_id])
+        known_as = earlier.known_as if earlier is not None else act_key(hold.host.ledger_id, key)
+        problem = await _undo(hold, receipt, key, known_as, workflows[receipt.record_id])
         if problem:
             return [doubted(key, f"undo of {receipt.name}", problem)]
         if hold.lost:
@@ -86,8 +87,8 @@ async def _undone(hold: Hold) -> list[Wait]:
     return []
 
 
-async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
-    """Take one receipt of this workflow back. The answer says what went wrong, if anything did."""
+async def _undo(hold: Hold, receipt: Receipt, key: str, known_as: str, workflow: str) -> str:
+    """Take one receipt of this workflow back, under this idempotency key. Answer what went wrong, if anything did."""
     effect = find_effect(receipt.undo)
     if effect is None or effect.undo is None:
         return f"no effect {receipt.undo!r} with an undo is declared here"
@@ -102,9 +103,10 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, workflow: str) -> str:
         stage=Stage.INTENDED,
         fn=receipt.undo,
         act_by=host.now() + timeout,
+        act_key=known_as,
     )
     await hold.facts([intent])
-    act: Act[Any] = Act(key=fingerprint(key), deps=host.deps_of(workflow), record_id=receipt.record_id)
+    act: Act[Any] = Act(key=intent.known_as, deps=host.deps_of(workflow), record_id=receipt.record_id)
     value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
     act = dataclasses.replace(act, _left=lambda: until - host.clock.boottime())
     left = until - host.clock.boottime()

@@ -285,9 +285,8 @@ class Trial(Generic[D, R, X]):
                 continue
             for wait in load_waits(record.waits):
                 if wait.on is On.DOUBT:
-                    from quire.model.receipt import fingerprint
-
-                    done = self._done.get(fingerprint(wait.key))
+                    receipt = self.ledger.tables.receipt(wait.key)
+                    done = self._done.get(receipt.known_as) if receipt is not None else None
                     value = done[0] if done is not None else None
                     await self.client.resolve(
                         record.record_id, happened=done is not None, value=value, by="trial", effect=wait.name

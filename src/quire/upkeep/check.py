@@ -70,6 +70,8 @@ def signature(key: bytes, receipt: dict[str, Any]) -> str:
     value = hashlib.sha256(receipt["value"].encode("utf-8", "surrogatepass")).hexdigest()
     names = ["key", "record_id", "step", "visit", "name", "kind", "fn", "args_hash"]
     parts = [receipt[name] for name in names] + [value, receipt["nonce"], receipt["key_id"]]
+    if receipt.get("act_key"):
+        parts += [receipt["act_key"], receipt["prepared"], receipt["actor"]]
     return hmac.new(key, key_of(*parts).encode(), hashlib.sha256).hexdigest()
 
 

@@ -37,7 +37,8 @@ RULE: Final = (
     "hash of it. So a line that was changed, dropped, added or moved is found by computing the hashes again. The "
     "signature of a receipt of kind once or undo is the HMAC-SHA-256, in hex, with the owner's key of that key_id, "
     "over these eleven texts, each preceded by its length in characters and a colon: key, record_id, step, visit, "
-    "name, kind, fn, args_hash, the SHA-256 in hex of value, nonce, key_id. "
+    "name, kind, fn, args_hash, the SHA-256 in hex of value, nonce, key_id; and, if act_key is not empty, over "
+    "act_key, prepared and actor after them. "
     "files lists the SHA-256 of every file; the fingerprint of the pack is the SHA-256 of this manifest."
 )
 

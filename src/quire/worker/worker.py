@@ -21,7 +21,7 @@ from typing import Any
 
 from quire.clock import SYSTEM, Clock, Span, new_id, next_id, seconds
 from quire.errors import Crowded, LedgerUnavailable, Moved, ValueRefused, WorkerClosed
-from quire.ledger import process
+from quire.ledger import engine, process
 from quire.ledger.base import Ledger
 from quire.model.change import Applied, Change, Claim, Claimed, Holding, Refused, Slot, Verdict
 from quire.model.codec import PLAIN, dump, parse
@@ -81,6 +81,8 @@ class Worker:
         self.registry = registry
         self.dependencies = dependencies or Dependencies()
         self.keyring = keyring
+        #: Known when the worker runs.
+        self.ledger_id = ""
         self.clock = clock
         self.concurrency = concurrency
         self.label = label or f"{os.getpid()}"
@@ -366,6 +368,7 @@ class Worker:
         keepers: list[asyncio.Future[None]] = []
         try:
             await self._patiently(self._beat)
+            self.ledger_id = await self._patiently(lambda: engine.ledger_id(self.ledger))
             await self._patiently(self.look_after)
             if self._times is not None:
                 times = self._times

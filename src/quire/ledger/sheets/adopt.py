@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quire.clock import new_id
 from quire.errors import LedgerError
+from quire.ledger.engine import LEDGER_ID, new_ledger_id
 from quire.ledger.memory.tables import Tables
 from quire.ledger.sheets.commits import snapshot_body
 from quire.ledger.sheets.journal_rows import new_entry
@@ -68,7 +69,11 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
     tables.apply(draft)
     # Numbers that the other book has used are not used again.
     seq = max(last.seq, marks.seq)
-    if replica.book != ledger.spreadsheet_id:  # the files in Drive are the other book's, which may delete them
+    if replica.book != ledger.spreadsheet_id:
+        # Two ledgers go on from here: what they begin from now on is not the same act for the world outside.
+        setting = new_ledger_id(tables.all_settings.get(LEDGER_ID))
+        tables.all_settings[LEDGER_ID] = replace(setting, version=setting.version + 1)
+        # The files in Drive are the other book's, which may delete them
         replica.home = ""
         replica.files = {name: file for name, file in replica.files.items() if name not in replica.blobs}
     body = await snapshot_body(replica, ledger.spill)

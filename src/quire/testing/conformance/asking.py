@@ -97,6 +97,9 @@ def new_intent(record: Record, name: str = "post", *, act_by: float | None = Non
         "undo": "",
         "signature": "",
         "key_id": "",
+        "act_key": fingerprint(name),
+        "prepared": '{"draft":7}',
+        "actor": '{"account":"ann"}',
     }
     return Receipt(**given | fields)
 

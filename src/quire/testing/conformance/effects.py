@@ -51,6 +51,8 @@ class Effects(Suite):
         receipt = await receipt_of(ledger, intent.key)
         assert (receipt.stage, receipt.value, receipt.done_at) == (Stage.DONE, '"posted"', clock.now())
         assert (receipt.at, receipt.act_by, receipt.nonce) == (clock.now() - 2, clock.now() + 18, intent.nonce)
+        kept = (receipt.act_key, receipt.prepared, receipt.actor)
+        assert kept == (intent.act_key, intent.prepared, intent.actor) and "" not in kept
         assert await log(ledger) == ["started", "claimed", "effect.intended", "effect.done"]
 
     @pytest.mark.parametrize("meanwhile", MEANWHILE, ids=lambda happens: happens.__name__)

@@ -5,38 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hectograph.calendar.api import CalendarApi
-from hectograph.core.error import CALENDAR
-from hectograph.core.service import Play, Service
+from hectograph.chat.api import ChatApi
+from hectograph.core.service import Service
 from hectograph.docs.api import DocsApi
 from hectograph.drive.api import DriveApi
 from hectograph.drive.v2 import DriveV2
+from hectograph.forms.api import FormsApi
 from hectograph.gmail.api import GmailApi
 from hectograph.pubsub.api import PubsubApi
 from hectograph.sheets.api import SheetsApi
 from hectograph.slides.api import SlidesApi
+from hectograph.tasks.api import TasksApi
 from hectograph.world import World
-
-
-class _NotPlayed(Service):
-    """An API whose methods are known and not played yet: every one of them answers 501."""
-
-    def methods(self) -> dict[str, Play]:
-        return {}
-
-
-class Chat(_NotPlayed):
-    version = "chat.v1"
-
-
-class Forms(_NotPlayed):
-    version = "forms.v1"
-
-
-class Tasks(_NotPlayed):
-    version = "tasks.v1"
-    envelope = CALENDAR
-    strict = False
-
 
 SERVICES: tuple[type[Service], ...] = (
     SheetsApi,
@@ -45,10 +25,10 @@ SERVICES: tuple[type[Service], ...] = (
     DocsApi,
     GmailApi,
     CalendarApi,
-    Chat,
-    Forms,
+    ChatApi,
+    FormsApi,
     SlidesApi,
-    Tasks,
+    TasksApi,
     PubsubApi,
 )
 

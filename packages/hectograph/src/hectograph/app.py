@@ -40,6 +40,7 @@ class App:
         self.pages = {word: service for service in self.services for word in service.pages}
         self.control = control.Control(world)
         self.page = page.Page(world)
+        world.type = self.control.person.act
         self._jitter = random.Random(0)
 
     def handle(self, request: Request) -> Response:

@@ -5,6 +5,7 @@
 | do | takes |
 |---|---|
 | ``edit`` | ``cell`` and ``text``, or ``range`` and ``values`` (rows of texts); typed, so dates and formulas are read |
+| ``append`` | ``values``: rows of texts, below all that is there; answers the first ``row`` |
 | ``clear`` | ``range`` |
 | ``sort`` | ``range``, ``column`` (letter or number), ``descending`` |
 | ``insert_rows``, ``insert_columns`` | ``at``, ``count`` |
@@ -32,6 +33,7 @@ from hectograph.sheets import a1
 from hectograph.sheets.a1 import Box, Rect
 from hectograph.sheets.batch import Batch
 from hectograph.sheets.book import Book, Sheet
+from hectograph.sheets.cell import Cell
 from hectograph.sheets.condition import holds
 from hectograph.sheets.render import Reader
 from hectograph.sheets.values import Values
@@ -93,6 +95,9 @@ class Person:
 
     def _do(self, book: Book, sheet: Sheet, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         batch = Batch(book, self.world.now, self.world.account, self.world.switches)
+        if verb == "append":
+            row = 1 + max((at for at, held in enumerate(sheet.rows) if _filled(held)), default=-1) + 1
+            return {"row": row, **self._type(book, sheet, "edit", {**given, "range": f"A{row}"})}
         if verb in {"edit", "clear", "paste"}:
             return self._type(book, sheet, verb, given)
         requests = _requests(book, sheet, verb, given)
@@ -181,6 +186,10 @@ class Person:
                 continue
             done.append(step)
         return {"done": done, "version": self.world.library.shelf(book_id).current.version}
+
+
+def _filled(row: Mapping[int, Cell]) -> bool:
+    return any(cell.value not in (None, "") for cell in row.values())
 
 
 def _requests(book: Book, sheet: Sheet, verb: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:

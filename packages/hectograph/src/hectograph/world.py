@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -39,6 +39,10 @@ def known_zone(name: str) -> str:
         raise ValueError(f"there is no time zone {name!r}") from error
 
 
+def _nobody(given: Mapping[str, Any]) -> Any:
+    raise ValueError("no application serves this world: nobody can type into its books")
+
+
 class World:
     def __init__(self, clock: Now | None = None, account: str = ACCOUNT) -> None:
         self.clock = Clock(clock)
@@ -59,6 +63,8 @@ class World:
         self.delivery = Delivery(self.now)
         self.channels = Channels(self.delivery)
         self.topics = Topics()
+        #: Types into a book, as a person does; a form writes its responses so.
+        self.type: Callable[[Mapping[str, Any]], Any] = _nobody
         self.changed = threading.Condition()
         self.edits = 0
         self._count_lock = threading.Lock()

@@ -140,6 +140,8 @@ class Service:
     envelope: ClassVar[Envelope] = EDITORS
     #: Whether a query parameter that the document does not have is refused.
     strict: ClassVar[bool] = True
+    #: Query parameters that it takes although no document says so.
+    also_takes: ClassVar[frozenset[str]] = frozenset()
     #: How much of what a minute allows. A Docs Editors API counts "read" and "write".
     limits: ClassVar[Mapping[str, Limit]] = {}
     #: Behaviours of Google that nobody has verified: the possible words, the likeliest first.
@@ -237,7 +239,7 @@ class Service:
         for name, values in call.request.query.items():
             real = name if name in known else schema.camel(name)
             if real not in known:
-                if self.strict and name not in _UNDECLARED and call.media is None:
+                if self.strict and name not in _UNDECLARED | self.also_takes and call.media is None:
                     wrong.append(("", _UNBOUND.format(name=name)))
             elif name not in self.api.common:
                 wrong += _mistyped(self.api, call.method, real, known[real], values)

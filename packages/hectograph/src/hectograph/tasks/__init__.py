@@ -1,0 +1,1 @@
+"""Tasks v1: lists of tasks of each account."""

@@ -483,3 +483,15 @@ async def test_a_target_that_is_the_grave_of_another_ledger_is_refused(tmp_path:
     with pytest.raises(IllegalMove, match="is sealed"):
         await promote.promote(source, target, by="ann", wait=0.1)
     assert (await source.standing()).sealed == ""
+
+
+def test_a_mirror_copies_what_is_new(project: Project) -> None:
+    project.quire("start", "publish", "keyword=quires", "--id", "a")
+
+    first = project.json("mirror", "rows")[0]
+    second = project.quire("mirror", "rows").stdout
+
+    assert first["lines"] == 1 and first["records"] == 1
+    assert second == "there is nothing new\n"
+    assert [path.name for path in (project.path / "rows" / "schema").iterdir()] != []
+    assert "for BigQuery load the JSON lines" in project.error("mirror", "bigquery://set", code=2)

@@ -71,6 +71,7 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry("look", "Compute times from a record's log.", f"{_HERE}.report:report"),
     "verify": Entry("look", "Check hash chains, receipts, fan-ins and the folder.", f"{_HERE}.keep:verify"),
     "export": Entry("keep", "Write records to a file.", f"{_HERE}.keep:export"),
+    "mirror": Entry("keep", "Copy what is new to files or to a database.", f"{_HERE}.keep:mirror"),
     "rotate": Entry("keep", "Move old log lines to an archive.", f"{_HERE}.keep:rotate"),
     "adopt": Entry("keep", "Make a copied or restored book a ledger of its own.", f"{_HERE}.doctor:adopt"),
     "promote": Entry("keep", "Move a ledger to another store.", f"{_HERE}.keep:promote"),

@@ -1,4 +1,4 @@
-"""``quire verify``, ``export``, ``rotate``, ``promote``: keeping what was recorded."""
+"""``quire verify``, ``export``, ``mirror``, ``rotate``, ``promote``: keeping what was recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, NotFound
-from quire.explain.words import command
+from quire.explain.words import command, counted
 from quire.installing import install
 from quire.ledger import engine
 from quire.ledger.finding import concealed, open_ledger, sqlite_path
@@ -176,6 +176,40 @@ def export(
             form=made.form,
             fingerprint=made.fingerprint or None,
         )
+
+    session.with_client(work)
+
+
+# -- mirror --------------------------------------------------------------------------------------------------------
+
+
+@verb(
+    "mirror",
+    example="""
+    quire mirror rows/
+    quire mirror "postgresql://localhost/shop?schema=quire_mirror"
+    """,
+)
+@click.argument("to", metavar="DIRECTORY|URL")
+def mirror(session: Session, to: str) -> None:
+    """Copy what is new in the ledger to a place where people analyse it: each run goes on where the last one ended.
+
+    A directory gets files of JSON lines for records, events and receipts, and in schema/ the schema of each table for
+    BigQuery's loader. A PostgreSQL database gets tables with the same columns. Run it by cron as often as you like.
+    Lines that quire rotate has moved to the archive before the first run are not in the mirror.
+    """
+
+    async def work(client: Client) -> None:
+        from quire.upkeep.mirror import mirror as mirrored
+        from quire.upkeep.mirror import target_of
+
+        target = target_of(to)
+        try:
+            made = await mirrored(client, target)
+        finally:
+            await target.close()
+        sentence = f"copied {counted(made.lines, 'line')} of {counted(made.records, 'record')}"
+        session.out.acted(sentence if made.lines else "there is nothing new", "", **made._asdict())
 
     session.with_client(work)
 

@@ -22,7 +22,7 @@ import pytest
 SRC = Path(__file__).parent.parent / "src" / "quire"
 
 #: Lines of all files. The engine with everything around it, without the emulator and without quire-adk.
-MOST_LINES = 58_500
+MOST_LINES = 58_700
 #: Modules that stand side by side in one folder, and the folders that have more.
 MOST_FILES = 28
 MORE_FILES = {"surfaces/cli": 42}
@@ -84,7 +84,7 @@ TOLD = {
     "explain": 84,
     "folder": 35,
     "google": 16,
-    "ledger": 43,
+    "ledger": 38,
     "model": 2,
     "rules": 75,
     "run": 23,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from quire.clock import SYSTEM
+from quire.clock import SYSTEM, Clock
 from quire.ledger.base import Ledger
 from quire.ledger.columns import TABLES
 from quire.ledger.postgres.ledger import PostgresLedger
@@ -39,16 +39,21 @@ async def first_of(*awaited: Awaitable[Any]) -> None:
 class SteppedSqlite(SqliteLedger):
     """Tells of each statement in the thread that is about to execute it."""
 
-    tell: Callable[[str], None] | None = None
+    def __init__(self, path: Path, clock: Clock) -> None:
+        super().__init__(path, clock)
+        self.tell: Callable[[str], None] | None = None
+        connect = self.file.connected
 
-    def _connected(self) -> sqlite3.Connection:
-        connection = super()._connected()
-        connection.set_trace_callback(self.tell)
-        return connection
+        def connected() -> sqlite3.Connection:
+            connection = connect()
+            connection.set_trace_callback(self.tell)
+            return connection
+
+        setattr(self.file, "connected", connected)  # noqa: B010 - a method, which mypy lets nobody assign to
 
     def follow(self, tell: Callable[[str], None] | None) -> None:
         self.tell = tell
-        for connection in self._connections.values():
+        for connection in self.file.connections.values():
             connection.set_trace_callback(tell)
 
 

@@ -31,21 +31,21 @@ async def test_nobody_can_commit_while_the_log_is_copied(tmp_path: Path, monkeyp
     ledger = SqliteLedger(path, ToldClock())
     await ledger.open()
     answers: list[str] = []
-    connect = ledger._checkpoints._connect
+    connect = ledger.file.checkpoints._connect
 
     def connected() -> sqlite3.Connection:
         db = connect()
         db.set_trace_callback(lambda sql: answers.append(commits(path)) if "wal_checkpoint" in sql else None)
         return db
 
-    monkeypatch.setattr(ledger._checkpoints, "_connect", connected)
+    monkeypatch.setattr(ledger.file.checkpoints, "_connect", connected)
     for number in range(12):
         await start_all(ledger, [f"r{number}"])
 
     assert answers and set(answers) == {"database is locked"}
     assert commits(path) == "it may commit"
     # SQLite copies nothing by itself, on no connection.
-    for db in ledger._connections.values():
+    for db in ledger.file.connections.values():
         assert db.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
     await ledger.close()
 
@@ -60,14 +60,14 @@ async def test_the_log_is_bounded_and_a_copy_that_fails_fails_no_commit(
     log = path.with_name("ledger.db-wal")
     for number in range(150):
         await start_all(ledger, [f"r{number}"])
-    assert ledger._checkpoints.made > 3
+    assert ledger.file.checkpoints.made > 3
     assert log.stat().st_size < 3 * 50 * 4096
 
     def broken() -> sqlite3.Connection:
         raise sqlite3.OperationalError("disk I/O error")
 
-    ledger._checkpoints.close()
-    monkeypatch.setattr(ledger._checkpoints, "_connect", broken)
+    ledger.file.checkpoints.close()
+    monkeypatch.setattr(ledger.file.checkpoints, "_connect", broken)
     for number in range(150, 200):
         await start_all(ledger, [f"r{number}"])
     assert (await the(ledger, "r199")).version == 1

@@ -14,7 +14,7 @@ import pytest
 from quire.ledger import columns as rows
 from quire.ledger import queries
 from quire.ledger.queries import query_sql
-from quire.ledger.sqlite import reads as sqlite_looks
+from quire.ledger.sqlite import at_once
 from quire.ledger.sqlite.ledger import GLANCE_SECONDS, SqliteLedger
 from quire.model.change import Claim, Query
 from quire.model.record import Record, Status
@@ -78,9 +78,9 @@ async def test_a_step_of_the_wall_clock_closes_no_live_worker_and_keeps_no_dead_
 
 @contextmanager
 def another_boot(ledger: SqliteLedger) -> Iterator[None]:
-    before, ledger._boot_id = ledger._boot_id, "another"
+    before, ledger.leases.boot_id = ledger.leases.boot_id, "another"
     yield
-    ledger._boot_id = before
+    ledger.leases.boot_id = before
 
 
 async def test_across_boots_the_wall_clock_decides(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_no_look_and_no_claim_reads_records_that_have_ended(tmp_path: Path
     said: list[str] = []
     await ledger.recover()
     await claim(ledger)
-    for connection in ledger._connections.values():
+    for connection in ledger.file.connections.values():
         connection.set_trace_callback(said.append)
 
     await ledger.recover()
@@ -117,7 +117,7 @@ async def test_no_look_and_no_claim_reads_records_that_have_ended(tmp_path: Path
         detail: statement
         for statement in said
         if statement.lstrip().startswith(("SELECT", "UPDATE"))
-        for *_, detail in ledger._connections["read"].execute(f"EXPLAIN QUERY PLAN {statement}")
+        for *_, detail in ledger.file.connections["read"].execute(f"EXPLAIN QUERY PLAN {statement}")
     }
     await ledger.close()
     assert any("USING INDEX records_open" in detail for detail in plans)
@@ -179,8 +179,8 @@ async def test_what_is_open_is_found_without_a_look_at_what_has_ended(
 async def test_a_look_whose_time_is_up_before_it_begins_leaves_no_transaction_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instructions: int
 ) -> None:
-    monkeypatch.setattr(sqlite_looks, "AT_ONCE_SECONDS", -1.0)
-    monkeypatch.setattr(sqlite_looks, "_INSTRUCTIONS", instructions)
+    monkeypatch.setattr(at_once, "AT_ONCE_SECONDS", -1.0)
+    monkeypatch.setattr(at_once, "_INSTRUCTIONS", instructions)
     ledger = SqliteLedger(tmp_path / "ledger.db")
     await ledger.open()
 

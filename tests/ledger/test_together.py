@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +18,33 @@ import pytest
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused
 from quire.ledger.postgres.ledger import PostgresLedger
 from quire.ledger.postgres.wire import Wire
-from quire.ledger.sqlite import ledger as sqlite
+from quire.ledger.sqlite import file as sqlite
 from quire.ledger.sqlite import writer_lock as sqlite_gate
+from quire.ledger.sqlite.file import LedgerFile
 from quire.ledger.sqlite.ledger import SqliteLedger
-from quire.ledger.sqlite.writer_lock import Gate
+from quire.ledger.sqlite.writer_lock import WriterLock
 from quire.model.side import Setting
 
 
 class Counted(SqliteLedger):
     """Counts hops to its threads."""
 
-    hops: list[str]
+    def __init__(self, path: Path) -> None:
+        self.hops: list[str] = []
+        run = LedgerFile.run
 
-    async def _in(self, thread: str, work: Callable[[sqlite3.Connection], Any]) -> Any:
-        self.hops.append(thread)
-        return await super()._in(thread, work)
+        async def counted(file: LedgerFile, thread: str, work: Callable[[sqlite3.Connection], Any]) -> Any:
+            self.hops.append(thread)
+            return await run(file, thread, work)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LedgerFile, "run", counted)
+            super().__init__(path)
+            setattr(self.file, "run", partial(counted, self.file))  # noqa: B010 - a method
 
 
 async def counted(path: Path) -> Counted:
     ledger = Counted(path / "ledger.db")
-    ledger.hops = []
     await ledger.open()
     ledger.hops.clear()
     return ledger
@@ -66,8 +74,8 @@ async def test_a_short_look_is_answered_at_once_and_a_long_one_in_the_reading_th
         found = await asyncio.gather(*[ledger.setting("a") for _ in range(20)], ledger.standing(), ledger.workers())
         assert found[:20] == [Setting("a", "1", 1)] * 20
         assert ledger.hops == ["write"]
-        assert await ledger._read(counts_to(3)) == (3, threading.current_thread().name)
-        count, thread = await ledger._read(counts_to(1_000_000))
+        assert await ledger.reads.read(counts_to(3)) == (3, threading.current_thread().name)
+        count, thread = await ledger.reads.read(counts_to(1_000_000))
         assert count == 1_000_000 and thread.startswith("quire-read")
         assert ledger.hops == ["write", "read"]
         assert await ledger.setting("a") == Setting("a", "1", 1)  # a look that was broken off left nothing behind
@@ -86,7 +94,7 @@ async def test_a_look_that_fails_is_told_and_the_next_is_answered(tmp_path: Path
 
     try:
         with pytest.raises(LedgerUnavailable, match="nowhere"):
-            await ledger._read(broken)
+            await ledger.reads.read(broken)
         assert await ledger.workers() == []
     finally:
         await ledger.close()
@@ -161,7 +169,7 @@ async def test_a_lock_that_is_never_given_up_is_told_and_the_place_is_free(
 
 
 def test_where_directories_cannot_be_locked_nobody_stands_in_line(tmp_path: Path) -> None:
-    gate = Gate(tmp_path / "not there")
+    gate = WriterLock(tmp_path / "not there")
     with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as db:
         gate.begin(db, 1.0)
         assert db.in_transaction

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import quire
 from quire import Act, Client, QuireError, Record, Run, Status, SyncRun, Workflow, aopen, effect, workflow
 from quire.errors import DefinitionError, InputError, LedgerError, LedgerUnavailable
-from quire.ledger.sqlite.ledger import file_system
+from quire.ledger.sqlite.file import file_system
 from quire.model.codec import parse
 from quire.model.row import replace
 from quire.testing import Trial
@@ -457,7 +457,7 @@ def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
 
 
 async def test_a_ledger_on_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quire.ledger.sqlite.ledger.file_system", lambda _folder: "nfs4")
+    monkeypatch.setattr("quire.ledger.sqlite.file.file_system", lambda _folder: "nfs4")
 
     with pytest.raises(LedgerError, match="lies on a network file system"):
         async with aopen(f"{tmp_path}/ledger.db"):

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from quire.errors import QuireError
-from quire.ledger.sqlite.writer_lock import Gate
+from quire.ledger.sqlite.writer_lock import WriterLock
 
 #: SQLite needs this for ``UPDATE … FROM`` and strict tables.
 OLDEST = (3, 37)
@@ -54,17 +54,17 @@ class Checkpoints:
         #: How often the log was copied.
         self.made = 0
 
-    def committed(self, db: sqlite3.Connection, gate: Gate, *, in_line: bool) -> None:
+    def committed(self, db: sqlite3.Connection, writer_lock: WriterLock, *, in_line: bool) -> None:
         """Copy the log if it is time to; ``db`` has just committed."""
         with self._lock:
             self._commits += 1
             grown = self._size() - self._bytes
             if self._commits >= self._due or grown >= PAGES * _PAGE_BYTES:
                 with suppress(sqlite3.Error, QuireError):  # the commit has landed; the next one copies
-                    self._copy(db, gate, in_line=in_line)
+                    self._copy(db, writer_lock, in_line=in_line)
 
-    def _copy(self, db: sqlite3.Connection, gate: Gate, *, in_line: bool) -> None:
-        gate.begin(db, PATIENCE_SECONDS, in_line=in_line)
+    def _copy(self, db: sqlite3.Connection, writer_lock: WriterLock, *, in_line: bool) -> None:
+        writer_lock.begin(db, PATIENCE_SECONDS, in_line=in_line)
         try:
             if self._db is None:
                 self._db = self._connect()

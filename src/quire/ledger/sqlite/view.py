@@ -1,4 +1,4 @@
-"""The rows that a transaction on SQLite decides over, and that a look sees."""
+"""The rows that a transaction decides over, and that a read sees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECEIPT = rows.columns(Receipt)
 
 @contextmanager
 def snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """What is read within is of one moment."""
+    """Read everything in the block as of one moment."""
     db.execute("BEGIN")
     try:
         yield
@@ -29,11 +29,11 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
 
 
 class View:
-    """The rows of one transaction, read as they are asked for. Implements ``rules.rows.View``."""
+    """The rows of one transaction, read when they are asked for. Implements ``rules.rows.View``."""
 
     def __init__(self, db: sqlite3.Connection, images: Mapping[str, Record] | None = None) -> None:
         self.db = db
-        #: Records that are as this process left them.
+        #: Records as this process left them, which need not be read.
         self.images = images or {}
         self.epoch, self.sealed = db.execute("SELECT epoch, sealed FROM ledger").fetchone()
         self.controls = {
@@ -50,7 +50,7 @@ class View:
         return record
 
     def read(self, row: Sequence[Any]) -> Record:
-        """A record that is likely to change."""
+        """Read a record that is likely to change."""
         record = self._records[row[0]] = self.record_of(row)
         return record
 
@@ -76,7 +76,7 @@ class View:
         return self._records[record_id]
 
     def known(self, record_id: str) -> Record | None:
-        """The record before this transaction, if it was read as one that may change."""
+        """Return the record as it was before this transaction, if it was read as one that may change."""
         return self._records.get(record_id)
 
     def receipt_of(self, row: Sequence[Any]) -> Receipt:

@@ -1,11 +1,12 @@
-"""The line of writers before SQLite's write lock: whoever wrote last stands behind those that wait.
+"""The writer lock: the writers of one file take turns. A writer that has just written waits behind those that wait.
 
-SQLite wakes nobody. A writer that finds the lock taken sleeps and looks again, longer each time, up to a tenth of a
-second; meanwhile whoever holds the lock gives it back and takes it again. So one of several busy processes may wait for
-half a second. Here one writer at a time may stand at the lock and look often; the others wait for that place.
+SQLite wakes nobody. A writer that finds SQLite's write lock taken sleeps and tries again, longer each time, up to a
+tenth of a second. Meanwhile the process that holds the lock gives it back and takes it again. So one of several busy
+processes may wait for half a second. Here one writer at a time may stand at the write lock and try often; the others
+wait for that place.
 
-The place is a lock on the ledger's directory. It is a courtesy, not a promise: it ends with its process, and a writer
-that does not get it in time goes on without it.
+The place is a lock on the ledger's directory. It is a courtesy, not a promise: the place ends with its process, and a
+writer that does not get it in time goes on without it (docs/decisions/021).
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody stands in line
+except ImportError:  # Windows: writers do not take turns
     fcntl = None  # type: ignore[assignment]
 
-#: Who stands at the lock looks so often; who waits for that place, so often, and after a while as often as the first:
-#: who has waited longer shall not wait longest.
+#: How often the writer at the lock tries; how often one that waits for that place tries; and after how long the second
+#: tries as often as the first, so that the one that has waited longer does not wait longest.
 AT_THE_LOCK_SECONDS = 0.0003
 IN_LINE_SECONDS = 0.0015
 A_WHILE_SECONDS = 0.012
-#: A place that is not free for so long belongs to a process that is stopped, or is slow: it is passed by.
+#: If the place is not free for so long, its process is stopped or slow, and the writer goes on without it.
 PATIENCE_IN_LINE_SECONDS = 1.0
-#: A lock that is held for so long is looked at less often.
+#: A lock that is held for so long is tried less often.
 LONG_SECONDS = 0.25
 
 
-class Gate:
-    """The place before one ledger's write lock; for one thread."""
+class WriterLock:
+    """The place before one ledger's write lock."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -23,7 +23,7 @@ from quire.explain.why import STRANDED_SECONDS
 from quire.installing import install
 from quire.ledger import engine
 from quire.ledger.finding import concealed, open_ledger, sqlite_path
-from quire.ledger.sqlite.ledger import NETWORK_FILE_SYSTEMS, file_system
+from quire.ledger.sqlite.file import NETWORK_FILE_SYSTEMS, file_system
 from quire.ledger.workers import alive
 from quire.model.codec import parse
 from quire.model.record import Record, Status

@@ -97,11 +97,13 @@ def test_the_date_of_an_answer_is_the_emulators(book: Book) -> None:
     assert book.api.raw("GET", book.path)[2]["date"] == "Thu, 02 Jan 2020 03:04:05 GMT"
 
 
-def test_tokens_are_given_to_whoever_asks(api: Api) -> None:
-    status, raw, _ = api.raw("POST", "/token", b"grant_type=x&assertion=y")
+def test_a_token_is_given_to_whoever_asks_without_a_grant_and_refused_for_a_grant_that_is_none(api: Api) -> None:
+    status, raw, _ = api.raw("POST", "/token")
+    other = api.raw("POST", "/token", b"grant_type=x&assertion=y")
 
-    assert status == 200
+    assert (status, other[0]) == (200, 400)
     assert json.loads(raw)["token_type"] == "Bearer"
+    assert json.loads(other[1])["error"] == "unsupported_grant_type"
 
 
 def test_a_service_account_of_google_auth_gets_its_token(emulator: Emulator) -> None:

@@ -21,6 +21,7 @@ from hectograph.core.http import Dropped, Request, Response
 from hectograph.core.quota import Exceeded
 from hectograph.core.service import MethodCall, Service
 from hectograph.core.upload import Uploads
+from hectograph.signin import SignIn
 from hectograph.world import World
 
 #: Clients with an address of their own leave out the path of the service; the rest of the path is unmistakable.
@@ -38,7 +39,8 @@ class App:
         self.services = services(world, base)
         self.uploads = Uploads(base)
         self.pages = {word: service for service in self.services for word in service.pages}
-        self.control = control.Control(world)
+        self.sign_in = SignIn(world)
+        self.control = control.Control(world, self.sign_in)
         self.page = page.Page(world)
         world.type = self.control.person.act
         self._jitter = random.Random(0)
@@ -48,8 +50,8 @@ class App:
         path = request.path
         if path.startswith("/emulator"):
             return self.control.handle(request)
-        if path == "/token" or path.endswith("/oauth2/v4/token"):
-            return self._token()
+        if (signed := self.sign_in.handle(request)) is not None:
+            return signed
         if path.startswith("/batch"):
             return self._multipart_batch(request)
         if path in {"/", "/favicon.ico"} or path.startswith("/book/"):
@@ -58,11 +60,6 @@ class App:
         if (service := self.pages.get("/" + word)) is not None and not re.match(r"v\d", rest):
             return self._page(service, request)
         return self._api(request)
-
-    def _token(self) -> Response:
-        """Whoever asks gets a token: the emulator checks no signature."""
-        token = "emulated-" + "".join(self._jitter.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=24))
-        return Response.of({"access_token": token, "expires_in": 3599, "token_type": "Bearer"})
 
     def _page(self, service: Service, request: Request) -> Response:
         """Show a page. What a person cannot do is said on a page, too."""
@@ -126,7 +123,7 @@ class App:
             wait_at(gate)
         if world.switches.require_auth and call.user == "anonymous":
             raise service.envelope.no_credentials()
-        if not method_call.caller.valid:
+        if not method_call.caller.lives(world.now()):
             raise service.envelope.bad_credentials()
         service.permit(method_call)
         if (rule := faults.take(call, "rate_limit")) is not None:

@@ -9,6 +9,7 @@
 | ``POST /emulator/person`` | what a person does: at a sheet see ``person.py``, elsewhere ``acts`` of the API |
 | ``GET /emulator/pushes`` | what was posted to Chat apps, channels and subscriptions |
 | ``GET/POST /emulator/accounts`` | bearer tokens with account, scopes, OAuth client; see ``core/people.py`` |
+| ``GET/POST /emulator/oauth`` | OAuth clients, delegation, impersonation; see ``signin.py`` |
 | ``GET /emulator/outbox`` | what left the house: mails, invitations, share notices |
 | ``GET /emulator/certs``, ``/emulator/jwks`` | the key by which the emulator signs what Google would sign |
 | ``GET /emulator/books`` | ids, titles, versions |
@@ -26,12 +27,14 @@ from hectograph.core import signing
 from hectograph.core.clock import stamp
 from hectograph.core.http import Request, Response
 from hectograph.person import Person
+from hectograph.signin import SignIn
 from hectograph.world import World
 
 
 class Control:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, sign_in: SignIn) -> None:
         self.world = world
+        self.sign_in = sign_in
         self.person = Person(world)
 
     def handle(self, request: Request) -> Response:
@@ -74,6 +77,10 @@ class Control:
                 return {"accounts": [caller.json() for caller in world.people.declared.values()]}
             case "POST", "accounts":
                 return world.people.declare(request.json()).json()
+            case "GET", "oauth":
+                return world.people.oauth
+            case "POST", "oauth":
+                return self.sign_in.set(request.json())
             case "GET", "outbox":
                 return {"left": [one.json() for one in world.outgoing.left]}
             case "POST", "person":

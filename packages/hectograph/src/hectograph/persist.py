@@ -32,6 +32,7 @@ def save(world: World, path: Path) -> None:
             "changes": [(n, file_id, at.isoformat()) for n, file_id, at in world.drive.changes],
             "files": [_file(file) for file in world.drive.files.values()],
             "outbox": world.outgoing.dump(),
+            "people": world.people.dump(),
             "services": {version: held for version, service in world.services.items() if (held := service.dump())},
         }
     # Published versions never change, so writing them down keeps nobody waiting.
@@ -58,6 +59,8 @@ def load(world: World, path: Path) -> None:
         file = _read_file(held)
         drive.files[file.file_id] = file
     world.outgoing.load(document.get("outbox", []))
+    if "people" in document:
+        world.people.load(document["people"])
     for version, held in document.get("services", {}).items():
         world.services[version].load(held)
     for held in document["books"]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from hectograph.core.people import number_of
 
 Json = dict[str, Any]
 
@@ -14,11 +15,6 @@ Json = dict[str, Any]
 def micros(moment: datetime) -> str:
     """Return a time as Chat writes it: RFC 3339 with microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def number_of(email: str) -> str:
-    """Return the number under which Google knows an account."""
-    return str(10**20 + int.from_bytes(hashlib.sha1(email.lower().encode()).digest()[:8], "big"))
 
 
 def person(email: str) -> Json:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hectograph.chat.space import Json, Space, app, number_of, person
+from hectograph.chat.space import Json, Space, app, person
 from hectograph.core.http import Response
+from hectograph.core.people import number_of
 from hectograph.core.service import MethodCall, Play
 
 if TYPE_CHECKING:

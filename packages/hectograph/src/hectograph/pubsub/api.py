@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hectograph.core import signing
 from hectograph.core.clock import stamp
 from hectograph.core.error import ApiError
+from hectograph.core.people import number_of
 from hectograph.core.service import MethodCall, Play, Service
 
 if TYPE_CHECKING:
@@ -331,7 +332,7 @@ class PubsubApi(Service):
             "azp": email,
             "email": email,
             "email_verified": True,
-            "sub": str(abs(hash(email))),
+            "sub": number_of(email),
             "iat": now,
             "exp": now + 3600,
         }

@@ -121,11 +121,14 @@ def questions(asking: Sequence[Record], around: Around) -> Iterable[Finding]:
             continue
         why = why_of(record, around)
         kind = "doubt" if waits[0].on is On.DOUBT else "budget" if _of_budget(waits[0].about) else "asks"
-        hash_ = str((waits[0].about or {}).get("hash") or waits[0].key)
+        about = waits[0].about or {}
+        hash_ = str(about.get("hash") or waits[0].key)
+        # A reminder, and an escalation, is a cause of its own: people are told again, whatever the quiet period.
+        calls = about.get("calls", 0)
         yield Finding(
             kind,
-            f"{record.record_id} {hash_}",
-            why.sentence,
+            f"{record.record_id} {hash_}" + (f" {calls}" if calls else ""),
+            f"reminder {calls}: {why.sentence}" if calls else why.sentence,
             record.updated_at,
             1,
             [record.record_id],

@@ -210,7 +210,17 @@ class Run(Generic[D, X]):
         escalate: tuple[Span, str] | None = None,
         expires: Span | None = None,
     ) -> Pending[Answer]:
-        """Ask a person. The answer is bound to what was shown; its edits are in ``run.data`` afterwards."""
+        """Ask a person. The answer is bound to what was shown; its edits are in ``run.data`` afterwards.
+
+        ``show``: what the answer is about, shown with the question.
+        ``edit``: the fields of the data that the answer may change.
+        ``choices``: what may be answered; the first one goes ahead, and the answer is true then.
+        ``by``: who may answer: e-mail addresses, or groups of ``quire.toml``. Nothing: anybody who may write here.
+        ``quorum``: how many different people must agree on the first choice; any other choice decides at once.
+        ``remind``: how often the question is sent again, by the alerts that told of it and in the worker's output.
+        ``escalate``: after the span, this person may answer as well, and is told: ``("2d", "boss@x.eu")``.
+        ``expires``: after this span the answer is ``"expired"``, which is false.
+        """
         hold = self._hold
         _check_text(question, "run.ask takes a question")
         _check_list(edit, "run.ask(edit=…)")

@@ -134,6 +134,8 @@ def passed(wait: Wait, now: float) -> tuple[Wait, list[str]]:
         told.append("escalated")
         about["by"] = [*about["by"], about.pop("escalate_to")]
         del about["escalate_at"]
+    if told:
+        about["calls"] = about.get("calls", 0) + 1  # those whom an alert reaches are called once more
     return replace(wait, about=about, until=_next_moment(about)), told
 
 

@@ -241,6 +241,32 @@ async def test_a_mail_to_the_person_asked_brings_a_link_that_answers() -> None:
     assert "https://q.example.org/#/record/pay%2F1" in texts["bob@x.eu"]
 
 
+async def test_a_reminder_and_an_escalation_come_by_the_channel_that_asked() -> None:
+    job: Workflow[dict[str, Any], Any, None] = Workflow("patient")
+
+    @job.step
+    async def ask(run: Run[dict[str, Any]]) -> None:
+        await run.ask("Pay?", by="ann@x.eu", remind="1h", escalate=("150m", "boss@x.eu"), expires="1d")
+
+    clock = ToldClock()
+    async with web() as site, Client("memory:", workflows=[job], clock=clock) as client:
+        alerting = Alerting(client, to(ops=f"webhook:{site.url}/x", quiet="1d"))
+        await client.start("patient", {}, id="p")
+
+        async def after(span: str) -> int:
+            clock.advance(span)
+            await client.work()
+            return await alerting.once() + await alerting.once()
+
+        arrived = [await after(span) for span in ("0s", "59m", "1m", "30m", "30m", "30m", "23h")]
+
+    assert arrived == [1, 0, 1, 0, 1, 1, 0]
+    texts = [got.body["text"] for got in site.got]
+    assert "reminder" not in texts[0]
+    assert texts[1].startswith("reminder 1: 'p' at step 'ask' asks ann@x.eu: 'Pay?'")
+    assert texts[3].startswith("reminder 3: 'p' at step 'ask' asks ann@x.eu, boss@x.eu: 'Pay?'")
+
+
 def finding(number: int, kind: str = "error", step: str = "s") -> Finding:
     return Finding(kind, f"cause {number}", f"sentence {number}", 0.0, 1, [f"r{number}"], "w", step, latest=1.0)
 

@@ -11,12 +11,15 @@ from quire.client.link import Link
 from quire.clock import Span, iso, seconds
 from quire.errors import NotFound, ResultMissing, StepFailed, did_you_mean
 from quire.model.change import Count, Query, Standing
+from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
+from quire.model.row import replace
 from quire.model.side import Signal, Worker
 from quire.model.trace import last_trace, trace_lines
 from quire.model.wait import Wait, load_waits
+from quire.rules.lines import LineKind
 
 
 class Shown(NamedTuple):
@@ -76,10 +79,14 @@ class Reading:
 
     async def show(self, record_id: str) -> Shown:
         record = await self.get(record_id)
+        log = await self._link.ledger.events(record_id=record_id, limit=100_000)
+        if record.status is Status.RUNNING:  # the newest note is in the log before it is in the row
+            notes = (parse(line.body)["note"] for line in reversed(log) if line.kind == LineKind.NOTED)
+            record = replace(record, note=next(notes, record.note))
         return Shown(
             record,
             load_waits(record.waits) if not record.ended else (),
-            await self._link.ledger.events(record_id=record_id, limit=100_000),
+            log,
             await self._link.ledger.receipts(record_ids=[record_id]),
             await self._link.ledger.signals(record_id),
             await self._link.ledger.find(Query(parent_id=record_id, order="place", limit=100_000)),

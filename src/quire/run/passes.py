@@ -328,13 +328,24 @@ class Hold:
         """What has waited long enough for a commit to ride with gets one of its own."""
         self._ride = None
         over = self.lost or self.stop is not None or self._suspending is not None
-        if self._unsaved and not over and self.record.status is Status.RUNNING:
+        if (self._unsaved or self._lines) and not over and self.record.status is Status.RUNNING:
             self.forget_errors(asyncio.ensure_future(self.facts(())))
 
     def tell(self, kind: str, **body: Any) -> None:
         """A line for the log, with the next commit."""
         self._lines = self._lines or []
         self._lines.append(Line(kind, dump(body)))
+
+    def noted(self, text: str) -> None:
+        """Keep a note: in the log soon, also while the step goes on, and in the row with its next image."""
+        self.note = text
+        self.tell("noted", note=text)
+        self._ride_soon()
+
+    def note_from_thread(self, text: str) -> None:
+        """The same for a function that runs in a thread."""
+        if self._task is not None:  # otherwise the step is over
+            self._task.get_loop().call_soon_threadsafe(self.noted, text)
 
     @staticmethod
     def forget_errors(task: asyncio.Future[Any]) -> None:

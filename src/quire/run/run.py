@@ -342,11 +342,19 @@ class Run(Generic[D, X]):
         return loops.Each(hold, self, hold.key(Kind.EACH, "each"), items, key, every)
 
     def note(self, text: str) -> None:
-        """Say something about the record, for people: it is in the row and in the log with the next commit."""
+        """Say something about the record, for people: how far a long step is, for instance.
+
+        The note is in the log within a moment, also while the step goes on, and in the row with the next commit. A
+        function that ``run.call`` runs in a thread may call this, too.
+        """
         _check_text(text, "run.note takes text")
         text = readable(text)
-        self._hold.note = text
-        self._hold.tell("noted", note=text)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._hold.note_from_thread(text)
+        else:
+            self._hold.noted(text)
 
     def signal_url(self, signal: str) -> str:
         """An address at which the world outside sends this signal. Signed: good for this record and signal only."""

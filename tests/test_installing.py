@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import distribution
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import quire
 from quire import installing
+
+PACKAGE = Path(quire.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -30,7 +35,6 @@ from quire import installing
             {"url": "https://example.org/quire-0.1.0-py3-none-any.whl", "archive_info": {}},
             "pip install 'quire[web] @ https://example.org/quire-0.1.0-py3-none-any.whl'",
         ),
-        ({}, "pip install 'quire[web]'"),
     ],
 )
 def test_an_extra_comes_from_where_quire_came_from(
@@ -38,11 +42,41 @@ def test_an_extra_comes_from_where_quire_came_from(
 ) -> None:
     class Installed:
         def read_text(self, name: str) -> str | None:
-            return json.dumps(origin) if origin and name == "direct_url.json" else None
+            return json.dumps(origin) if name == "direct_url.json" else None
 
     monkeypatch.setattr(installing, "distribution", lambda name: Installed())
 
     assert installing.install("web") == command
+
+
+@pytest.mark.parametrize("extra", ["web", "postgres", "all"])
+def test_without_a_known_origin_no_package_of_that_name_is_named(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = distribution("quire")
+
+    class Installed:
+        requires = real.requires
+
+        def read_text(self, name: str) -> str | None:
+            return None
+
+    monkeypatch.setattr(installing, "distribution", lambda name: Installed())
+    command = installing.install(extra)
+
+    assert command.startswith("pip install ") and "quire" not in command
+    assert ("'psycopg[binary]" in command) == (extra in ("postgres", "all"))
+    assert ("'uvicorn" in command) == (extra in ("web", "all"))
+
+
+def test_no_message_names_a_package_of_an_index_that_nobody_has_registered() -> None:
+    named = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if path.name != "installing.py"
+        and re.search(r"install [^\n]*\b(quire|hectograph)\b", line)
+        and "packages/" not in line
+    ]
+    assert named == []
 
 
 def test_every_extra_that_is_printed_is_declared() -> None:

@@ -111,7 +111,7 @@ def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
             shown = str(row[BODY_AT - 1])[:FORMAT_CHARACTERS]  # a body may stand there, with what is secret in it
             raise JournalDamaged(
                 f"row {position} of the journal has the format {shown!r}, which this version of Quire "
-                "cannot read; a newer one may have written it (pip install -U quire), or somebody edited it"
+                "cannot read; a newer one may have written it (install a newer Quire), or somebody edited it"
             )
         texts = [*map(str, row), *[""] * (ACCEPTED_AT + 1 - len(row))]
         parts = found.setdefault(texts[TOKEN_AT], {})

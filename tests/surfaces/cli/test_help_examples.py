@@ -99,7 +99,8 @@ $ quire mission run startup-roadmap.yaml topic=tea --model scripted --id startup
 
 APPROVED = "quire approve kw_analytics; quire approve kw_quires; quire worker --until-idle"
 BROKEN = "touch broken; " + APPROVED
-DOUBT = "quire signal inv_17 paid amount:=120.5; quire worker --until-idle"
+# The first worker ends before the second try is due; the second worker makes it, and finds the doubt.
+DOUBT = "quire signal inv_17 paid amount:=120.5; quire worker --until-idle; quire worker --until-idle"
 
 
 class Shown(NamedTuple):

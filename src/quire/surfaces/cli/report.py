@@ -82,8 +82,8 @@ def _told_report(session: Session, made: Report) -> None:
 @verb(
     "postmortem",
     example="""
-    quire postmortem inv-17
-    quire postmortem inv-17 --to inv-17.md
+    quire postmortem inv_17
+    quire postmortem inv_17 --to inv-17.md
     """,
 )
 @record_argument

@@ -5,6 +5,9 @@
 #   make lint    style and imports only        make types   types only
 #   make bench   the benchmarks                make bench-sheets   those of the Sheets ledger
 #   make package builds the wheels into dist/, installs them into an empty environment and runs them there
+#   make test-versions   the tests with the newest and the oldest allowed versions of every dependency
+#   make release VERSION=0.2.0   says what a release would do; ARGS=--publish does it
+#   make pages   the pages and pictures that are made from the code and the running product
 #   make clean   removes all that these commands made
 
 PYTHON  ?= python3
@@ -28,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types package bench bench-sheets browser constraints clean
+.PHONY: help demo test lint format types package test-versions release pages bench bench-sheets browser constraints clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -107,6 +110,19 @@ package: $(VENV)/dev
 	@build/package/hectograph/bin/hectograph --help >/dev/null
 	@rm -rf build/package
 	@echo "These install and run in an empty environment:" && ls -1 dist/*.whl
+
+test-versions: $(VENV)/dev
+	@$(BIN)/python tools/versions.py $(ARGS)
+
+release: $(VENV)/dev
+	@$(BIN)/python tools/release.py $(VERSION) $(ARGS)
+
+pages: $(VENV)/dev browser
+	@$(BIN)/python -m quire.surfaces.cli.reference > docs/cli.md
+	@$(BIN)/python -m quire.surfaces.cli.error_reference > docs/errors.md
+	@$(BIN)/python docs/tools/configuration.py
+	@$(BIN)/python docs/tools/reference.py
+	@$(BIN)/python docs/tools/pictures.py
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" bench/run $(ARGS)

@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 import quire
+from docs.tools import configuration
 from quire.errors import QuireError
 from quire.surfaces.alerts import channel
 from quire.surfaces.cli import error_reference
 from quire.surfaces.cli.beside import checked_telemetry
-from quire.surfaces.config import load
+from quire.surfaces.config import KEYS, load
 from quire.surfaces.server.auth import oidc
 from tests.pages import NO_PLACE, NOT_HERE, Block, blocks, commands, reading
 
@@ -157,6 +158,20 @@ def test_every_page_that_is_named_exists() -> None:
     ]
 
     assert missing == []
+
+
+def test_the_page_about_the_configuration_is_up_to_date_and_whole(desk: Path) -> None:
+    assert (DOCS / "configuration.md").read_text() == configuration.markdown(), (
+        "run: python docs/tools/configuration.py"
+    )
+    (desk / "quire.toml").write_text(configuration.EXAMPLE)
+    assert [key.name for key in KEYS if load(start=desk).source(key.name) != str(desk / "quire.toml")] == []
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    # Those that Quire sets itself for its own processes and scripts, that the shell sets, and that tests are given.
+    inner = re.compile(r"QUIRE_(COMPLETE|CONFIG|DOCTOR|HEAD|OPENED|TEST_POSTGRES)")
+    keys = {f"QUIRE_{key.name.upper()}" for key in KEYS}
+    missing = configuration.named(sources) - keys - set(configuration.VARIABLES)
+    assert {name for name in missing if not inner.match(name)} <= {"QUIRE_OIDC_SECRET"}
 
 
 def test_the_reference_of_errors_is_up_to_date_and_each_says_what_to_do() -> None:

@@ -1,0 +1,135 @@
+"""Makes docs/configuration.md from the keys of the configuration: ``python docs/tools/configuration.py``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from quire.ledger.engine import KEYRING_FILE
+from quire.surfaces.alerts.channel import KINDS, PASSWORD
+from quire.surfaces.config import DEFAULT_LEDGER, KEYS, Key
+
+PAGE = Path(__file__).parents[1] / "configuration.md"
+
+#: A whole file: every key stands in it once.
+EXAMPLE = """\
+# quire.toml
+flows = ["flows.py", "missions/roadmap.yaml"]
+ledger = "sqlite:///ledger.db"             # or postgresql://user@host/name, or sheets://SPREADSHEET_ID
+folder = "Workflows"                       # or drive://FOLDER_ID
+panel = "sheets://SPREADSHEET_ID"
+deps = "flows:make_deps"
+public_url = "https://quire.example.org"
+who = "ann@example.org"
+
+[groups]
+editors = ["ann@example.org", "bob@example.org"]
+
+[callers]
+ci = "operator:5e884898da28047151d0e56f8dc6292773603d0d6aabbd62a11ef721d1542d8"
+
+[oidc]
+issuer = "https://accounts.example.org"
+client_id = "quire"
+client_secret = "$QUIRE_OIDC_SECRET"
+operator = "@example.org"
+
+[alerts]
+team = "slack:$QUIRE_SLACK_URL"
+
+[telemetry]
+otlp = "http://localhost:4318"
+logs = "json"
+"""
+
+#: The page that says more of a key.
+MORE = {
+    "flows": "[quick start](quickstart.md), [missions](missions.md)",
+    "ledger": "[operating](operating.md#stores), [a sheet](sheets.md)",
+    "folder": "[the folder](folder.md)",
+    "panel": "[the panel](panel.md)",
+    "deps": "[what steps work with](api.md#what-steps-work-with)",
+    "public_url": "[sign-in](server.md#signing-in-with-openid-connect), [alerts](alerts.md)",
+    "who": "[the command line](cli.md)",
+    "groups": "[two of three](guides/approve-with-two-of-three.md)",
+    "callers": "[who may call](server.md)",
+    "oidc": "[sign-in](server.md#signing-in-with-openid-connect)",
+    "alerts": "[alerts](alerts.md)",
+    "telemetry": "[telemetry](telemetry.md)",
+}
+SHAPES = {
+    "text": "a text",
+    "list": "a list of texts",
+    "table": "a table of texts",
+    "tables": "a table of lists of texts",
+}
+#: Variables that are no key.
+VARIABLES = {
+    "QUIRE_CONFIG": "the configuration file, instead of the nearest `quire.toml`",
+    KEYRING_FILE: "a file with the keys that sign receipts, links and calls; without it the ledger keeps them "
+    "([who may see the book](sheets.md#who-may-see-the-book))",
+    PASSWORD: "the password of the mail server that alerts go through ([alerts](alerts.md))",
+    "GOOGLE_APPLICATION_CREDENTIALS": "the key file of a service account, for sheets and Drive ([a sheet](sheets.md))",
+    "GOOGLE_CLOUD_PROJECT": "the project in JSON log lines ([telemetry](telemetry.md))",
+}
+
+
+def variable(key: Key) -> str:
+    return f"`QUIRE_{key.name.upper()}`" if key.shape in ("text", "list") else "–"
+
+
+def default(key: Key) -> str:
+    return {"ledger": f"`{DEFAULT_LEDGER}`", "who": "the name of the login"}.get(key.name, "–")
+
+
+def markdown() -> str:
+    rows = [
+        f"| `{key.name}` | {SHAPES[key.shape]} | {key.what} | {default(key)} | {variable(key)} | {MORE[key.name]} |"
+        for key in KEYS
+    ]
+    variables = [f"| `{name}` | {what} |" for name, what in VARIABLES.items()]
+    return f"""# Configuration
+
+*Made by `python docs/tools/configuration.py` from the code; a test fails when it is stale.*
+
+Quire reads the nearest `quire.toml`, in the current directory or above it; `[tool.quire]` in `pyproject.toml` is the
+same. Without a file the defaults hold. If a key is set in several places, then a flag of the command wins over the
+environment, the environment over the file, and the file over the default. Paths in the file are relative to the file.
+An unknown key is refused with the nearest known one. `quire config` shows every value and where it comes from.
+
+| key | is | says | default | variable | more |
+|---|---|---|---|---|---|
+{chr(10).join(rows)}
+
+A variable that stands for a list takes several values with a comma between them. Secrets do not stand in the file: a
+value such as `$QUIRE_SLACK_URL` in `[alerts]` and `[oidc]` is taken from the environment.
+
+## Every key once
+
+```toml
+{EXAMPLE}```
+
+`[alerts].only` takes any of: {", ".join(f"`{kind}`" for kind in KINDS)}.
+
+```console
+$ quire config
+who … ann@example.org … quire.toml
+```
+
+## Variables that are no key
+
+| variable | says |
+|---|---|
+{chr(10).join(variables)}
+
+Providers of models read their own keys, such as `ANTHROPIC_API_KEY` ([missions](missions.md)).
+"""
+
+
+def named(text: str) -> set[str]:
+    """The variables of Quire that a text names."""
+    return set(re.findall(r"QUIRE_[A-Z_]*[A-Z]", text))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(markdown(), encoding="utf-8")

@@ -1,8 +1,8 @@
 """What Google documents, and what others recorded and measured, as exchanges: the emulator has to answer so.
 
-Each exchange says where its statement comes from. Its steps are sent over HTTP, one after the other, to an emulator that
-is reset before. ``{name}`` stands for what an earlier step kept. Of an answer only what is written is compared; a text
-that begins with ``re:`` is a pattern, and ``any`` stands for anything. ``lacks`` names what must not be there.
+Each exchange says where its statement comes from. Its steps are sent over HTTP, one after the other, to an emulator
+that is reset before. ``{name}`` stands for what an earlier step kept. Of an answer only what is written is compared; a
+text that begins with ``re:`` is a pattern, and ``any`` stands for anything. ``lacks`` names what must not be there.
 ``{"repeat": [text, n]}`` is a long text.
 """
 

@@ -38,7 +38,8 @@ its own before (its effects can be undone all the same), or when a person retrie
 """
 
 _NOTES = {
-    Verb.CANCEL: "A record that a halt cancelled can be cancelled for good: then no resume brings it back.",
+    Verb.CANCEL: "A record that a halt cancelled can be cancelled for good: then no resume brings it back. A record in "
+    "ERROR can be cancelled, too: it no longer counts among what is stuck.",
     Verb.UNDO: "A record that is being undone can only be stopped (`cancel`). A retry then goes on with the undoing.",
     Verb.HALT: "Nobody takes this halt back here, so that the last column shows what it comes to.",
     Verb.RESUME: "It ends the halt, and brings nothing back.",

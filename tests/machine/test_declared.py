@@ -127,7 +127,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a source that is text": (
         lambda: flow().on("0 * * * *"),
-        "workflow 'flow' cannot start on '0 * * * *'; it starts on Cron('0 2 * * *') or Inbox('Leads')",
+        "workflow 'flow' cannot start on '0 * * * *'; it starts on Cron('0 2 * * *'), Inbox('Leads') or Table('Orders'",
     ),
     "sources that are text": (lambda: flow(on="0 * * * *"), "write it as a list: on=[Cron('0 2 * * *')]"),
     "a source without a list": (lambda: flow(on=Cron("0 2 * * *")), "write it as a list"),

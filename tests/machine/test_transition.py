@@ -125,7 +125,7 @@ TABLE = [
         "cancel",
         "person",
         lambda r: transition.cancel(r, LATER, "ann", "", undo=False),
-        {**NOBODY_HOLDS, P: C, W: C, N: C},
+        {**NOBODY_HOLDS, P: C, W: C, N: C, E: C},
     ),
     Row(
         "cancel, to be undone",

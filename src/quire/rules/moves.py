@@ -334,11 +334,13 @@ def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool, halt
     """Not for a RUNNING record: that one is asked to stop (``Change.cancel``).
 
     ``halted``: a halt has cancelled the record. It may be cancelled for good: then no ``resume`` brings it back.
+    A record in ERROR may be cancelled, too: nobody will retry it, and it no longer counts among what is stuck.
     """
     if undo and record.step == UNDO:  # to begin again would leave out what is still to be undone
         over = "its undoing was stopped; a retry goes on with it" if record.ending else "it was undone already"
         raise _refuse(record, "undo", over if record.ended else "it is being undone already")
-    if record.status is Status.RUNNING or (record.ended and not undo and not halted):
+    nothing_left = record.ended and record.status is not Status.ERROR
+    if record.status is Status.RUNNING or (nothing_left and not undo and not halted):
         raise _refuse(record, "cancel", f"it is {record.status}")
     move = stopped(record, now, reason or f"cancelled by {by or 'a person'}", undo)
     return replace(move, lines=tuple(Line(line.kind, dump(parse(line.body) | {"by": by})) for line in move.lines))

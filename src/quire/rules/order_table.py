@@ -137,7 +137,7 @@ def _goes_on(state: State) -> Comes:
 
 
 def _cancel(state: State) -> Comes:
-    if _over(state):
+    if state.status in (Status.DONE, Status.CANCELLED):
         return _refused(state)
     if state.status is _R:
         return Comes(Answer.KEPT, _R, Status.CANCELLED)

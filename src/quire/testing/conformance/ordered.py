@@ -91,7 +91,7 @@ def _workflow(name: str) -> Workflow[Any, Any, Any]:
         return "after"
 
     async def after(run: Any) -> None:
-        return None
+        await run.wait("paid")
 
     made.step(then="after")(work)
     made.step(after)

@@ -13,8 +13,8 @@ import pytest
 from quire import Fail, Run, Workflow
 from quire.client.client import Client
 from quire.errors import InputError, LedgerError
+from quire.ledger.sole import Sole
 from quire.testing import ToldClock
-from quire.upkeep.leased import Leased
 from quire.upkeep.mirror import TABLES, JsonLines, Target, mirror, target_of
 
 flow: Workflow[dict[str, Any], Any, None] = Workflow("job")
@@ -116,9 +116,9 @@ async def test_tables_of_a_database_hold_each_row_once(postgres_url: str, text: 
             kept = await client.ledger.setting(f"mirror/{await target.open()}")
             await target.close()
             assert kept is not None
-            leased = Leased(client, kept.name)
+            leased = Sole(client.ledger, kept.name, client.clock, {})
             await leased.take()
-            await leased.release({"seq": 0})
+            await leased.release({"value": {"seq": 0}})
         record = await client.get("a")
 
     with psycopg.connect(postgres_url) as db:
@@ -134,7 +134,7 @@ async def test_two_processes_do_not_write_one_mirror(tmp_path: Path) -> None:
     async with Client("memory:", workflows=[flow], who="ann") as client:
         await worked(client, "a")
         name = await JsonLines(tmp_path).open()
-        await Leased(client, f"mirror/{name}").take()
+        await Sole(client.ledger, f"mirror/{name}", client.clock, {}).take()
 
         with pytest.raises(LedgerError, match="another process writes this mirror now"):
             await mirror(client, JsonLines(tmp_path))

@@ -1,7 +1,7 @@
 """A mirror: records, lines of the log and receipts, copied to where people analyse them.
 
 A mirror follows the log by a cursor, as the folder does. The cursor is a setting of the ledger that one process at a
-time may write (`Leased`). It moves after the target is durable. So a process that dies in between copies the same lines
+time may write (`Sole`). It moves after the target is durable. So a process that dies in between copies the same lines
 once more, and the target keeps them once: by the record's version, by the line's number, by the receipt's key.
 
 There are two targets. Files of JSON lines, one row a line, are read by nearly everything; beside them lies the schema
@@ -20,11 +20,11 @@ from typing import Any, Final, NamedTuple
 from quire.client.client import Client
 from quire.clock import iso, new_id
 from quire.errors import InputError, LedgerError
+from quire.ledger.sole import Sole
 from quire.model.codec import parse
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record
-from quire.upkeep.leased import Leased
 
 BATCH: Final = 2000
 SCHEMAS: Final = ("postgresql://", "postgres://")
@@ -149,11 +149,11 @@ class Copied(NamedTuple):
 async def mirror(client: Client, target: Target, *, batch: int = BATCH) -> Copied:
     """Copy all that is new, and return how much that was. Refused while another process writes this mirror."""
     ledger = client.ledger
-    leased = Leased(client, f"mirror/{await target.open()}")
-    held, kept = await leased.take()
+    sole = Sole(ledger, f"mirror/{await target.open()}", client.clock, {"value": None})
+    held, kept = await sole.take()
     if not held:
         raise LedgerError("another process writes this mirror now; try again when it has ended")
-    seq, lines, touched = int((kept or {}).get("seq", 0)), 0, 0
+    seq, lines, touched = int(((kept or {}).get("value") or {}).get("seq", 0)), 0, 0
     try:
         while events := await ledger.events(after=seq, limit=batch):
             ids = list(dict.fromkeys(event.record_id for event in events))
@@ -164,13 +164,13 @@ async def mirror(client: Client, target: Target, *, batch: int = BATCH) -> Copie
             }
             last = events[-1].seq
             await target.write(seq, last, {table.name: [table.row(r) for r in rows[table.name]] for table in TABLES})
-            if not await leased.keep({"seq": last}):
+            if not await sole.keep({"value": {"seq": last}}):
                 raise LedgerError(
                     "another process writes this mirror now; what it has not copied comes with its next run"
                 )
             seq, lines, touched = last, lines + len(events), touched + len(ids)
     finally:
-        await leased.release({"seq": seq})
+        await sole.release({"value": {"seq": seq}})
     return Copied(lines, touched, seq)
 
 

@@ -15,6 +15,7 @@ from quire import Fail, Run, Workflow
 from quire.client.client import Client
 from quire.errors import InputError
 from quire.explain.stuck import Finding
+from quire.ledger.sole import LEASE_SECONDS
 from quire.model.record import Status
 from quire.surfaces.alerts import book
 from quire.surfaces.alerts.alerting import BOOK, Alerting
@@ -22,7 +23,6 @@ from quire.surfaces.alerts.answering import links
 from quire.surfaces.alerts.book import MOST, Page, planned
 from quire.surfaces.alerts.channel import KINDS, Alert, Alerts, read
 from quire.testing.clock import ToldClock
-from quire.upkeep.leased import LEASE_SECONDS
 from tests.surfaces.alerts.servers import mail, web
 
 

@@ -15,9 +15,9 @@ from typing import Any
 from quire.client.client import Client
 from quire.errors import LedgerUnavailable, QuireError
 from quire.explain import stuck
+from quire.ledger.sole import Sole, to_its_end
 from quire.surfaces.alerts import book, sending
 from quire.surfaces.alerts.channel import Alert, Alerts, Channel
-from quire.upkeep.leased import Leased, to_its_end
 
 log = logging.getLogger("quire.alerts")
 
@@ -40,7 +40,7 @@ class Alerting:
         self.alerts = alerts
         self._adding = adding
         self._groups = groups
-        self._book = Leased(client, BOOK)
+        self._book = Sole(client.ledger, BOOK, client.clock, {"value": None})
         self._pages: dict[str, book.Page] = {}
 
     async def run(self) -> None:
@@ -100,21 +100,21 @@ class Alerting:
     # -- the book --------------------------------------------------------------------------------------------------
 
     async def _take(self) -> bool:
-        """Be the one who tells, if nobody else is; and read the book where another may have written it."""
-        mine, told = await self._book.take()
-        if told is not None:
-            self._pages = {name: book.read_page(page) for name, page in told.items()}
+        """Be the process that alerts, if no other is, and read the book where another may have written it."""
+        mine, kept = await self._book.take()
+        if kept is not None and kept["value"] is not None:
+            self._pages = {name: book.read_page(page) for name, page in kept["value"].items()}
         return mine
 
     async def _keep(self) -> bool:
-        return await self._book.keep(self._value())
+        return await self._book.keep({"value": self._value()})
 
     def _value(self) -> dict[str, Any]:
         return {name: book.page_json(page) for name, page in self._pages.items()}
 
     async def release(self) -> None:
-        """Let another process tell."""
-        await self._book.release(self._value())
+        """Let another process alert."""
+        await self._book.release({"value": self._value()})
 
 
 def _same(before: dict[str, book.Page], after: dict[str, book.Page]) -> bool:

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from quire.client.client import Client
 from quire.errors import LedgerUnavailable
+from quire.ledger.sole import Sole, to_its_end
 from quire.ledger.workers import alive
 from quire.surfaces.telemetry.following import Following, Traced, last_seq
 from quire.surfaces.telemetry.metrics import Sample, standing_samples
-from quire.upkeep.leased import Leased, to_its_end
 
 log = logging.getLogger("quire.telemetry")
 
@@ -42,7 +42,7 @@ class Tracing:
         self.client = client
         self.sink = sink
         self._following = Following(client.ledger)
-        self._place = Leased(client, PLACE)
+        self._place = Sole(client.ledger, PLACE, client.clock, {"value": None})
         self._seq: int | None = None
 
     async def run(self) -> None:
@@ -59,11 +59,11 @@ class Tracing:
             mine, kept = await self._place.take()
             if not mine:
                 return True
-            if kept is not None:
-                self._seq = int(kept)
+            if kept is not None and kept["value"] is not None:
+                self._seq = int(kept["value"])
             if self._seq is None:
                 self._seq = await last_seq(self.client.ledger)  # what was before nobody asked for
-                return await self._place.keep(self._seq)
+                return await self._place.keep({"value": self._seq})
             return await self._caught_up(self._seq)
         except LedgerUnavailable:
             return False
@@ -79,10 +79,10 @@ class Tracing:
                 log.warning("%d spans are not sent: the collector does not take them; trying again", len(seen.found))
                 return False
             self._seq = seq = seen.seq
-            if not await self._place.keep(seq):
+            if not await self._place.keep({"value": seq}):
                 return True  # another process goes on
             more = seen.more
         return True
 
     async def release(self) -> None:
-        await self._place.release(self._seq)
+        await self._place.release({"value": self._seq})

@@ -8,15 +8,20 @@ from typing import Any
 import pytest
 
 from quire.client.client import Client
+from quire.ledger.sole import LEASE_SECONDS, Sole
 from quire.model.side import Setting
 from quire.testing.clock import ToldClock
-from quire.upkeep.leased import LEASE_SECONDS, Leased
+
+
+def sole(client: Client) -> Sole:
+    return Sole(client.ledger, "x", client.clock, {"n": 0})
 
 
 async def test_one_writes_until_it_gives_back_or_its_lease_runs_out() -> None:
     clock = ToldClock()
     async with Client("memory:", clock=clock) as client:
-        one, two = Leased(client, "x"), Leased(client, "x")
+        one, two = sole(client), sole(client)
+        assert await one.take() == (True, {"n": 0})
         assert await one.take() == (True, None)
         assert await two.take() == (False, None)
         await one.keep({"n": 1})
@@ -30,7 +35,7 @@ async def test_one_writes_until_it_gives_back_or_its_lease_runs_out() -> None:
 
 async def test_whoever_is_cut_off_while_writing_reads_anew_and_can_give_back(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Client("memory:") as client:
-        one = Leased(client, "x")
+        one = sole(client)
         await one.take()
         real = client.ledger.keep
 
@@ -46,14 +51,14 @@ async def test_whoever_is_cut_off_while_writing_reads_anew_and_can_give_back(mon
         await one.release({"n": 2})
 
         assert found == (True, {"n": 1})
-        assert await Leased(client, "x").take() == (True, {"n": 2})
+        assert await sole(client).take() == (True, {"n": 2})
 
 
 async def test_a_write_that_lands_after_it_was_given_up_does_not_shut_its_owner_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with Client("memory:") as client:
-        one = Leased(client, "x")
+        one = sole(client)
         await one.take()
         real = client.ledger.keep
         held: list[Setting] = []

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
-from hectograph import control, page
+from hectograph import control, outbox, page
 from hectograph.apis import services
 from hectograph.core import html
 from hectograph.core.discovery import Method
@@ -42,7 +42,7 @@ class App:
         self.sign_in = SignIn(world)
         self.control = control.Control(world, self.sign_in)
         self.page = page.Page(world)
-        world.type = self.control.person.act
+        world.type, world.call = self.control.person.act, self._called
         self._jitter = random.Random(0)
 
     def handle(self, request: Request) -> Response:
@@ -54,12 +54,19 @@ class App:
             return signed
         if path.startswith("/batch"):
             return self._multipart_batch(request)
+        if path == "/outbox":
+            return outbox.show(self.world)
         if path in {"/", "/favicon.ico"} or path.startswith("/book/"):
             return self.page.handle(request)
         word, _, rest = path[1:].partition("/")
         if (service := self.pages.get("/" + word)) is not None and not re.match(r"v\d", rest):
             return self._page(service, request)
         return self._api(request)
+
+    def _called(self, verb: str, target: str, body: Any = None) -> Response:
+        """Call an API on behalf of a page."""
+        data = b"" if body is None else json.dumps(body).encode()
+        return self.answer(Request.of(verb, target, {"authorization": f"Bearer {self.world.account}"}, data))
 
     def _page(self, service: Service, request: Request) -> Response:
         """Show a page. What a person cannot do is said on a page, too."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from html import escape
 from typing import Any
 
+from hectograph.core import html
 from hectograph.core.error import ApiError
 from hectograph.core.http import Request, Response
-from hectograph.page_html import BOOK, LIST
+from hectograph.page_html import BOOK
 from hectograph.person import Person
 from hectograph.sheets.a1 import Box, letters
 from hectograph.sheets.cell import Formula, number
@@ -16,8 +16,6 @@ from hectograph.sheets.reference import placed
 from hectograph.sheets.render import Reader
 from hectograph.sheets.spreadsheet import hidden_by_filter
 from hectograph.world import World
-
-_HTML = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store"}
 
 #: The most rows that one look at a sheet brings.
 WINDOW = 400
@@ -41,18 +39,20 @@ class Page:
             return Response.of(self._data(book_id, request), headers={"Cache-Control": "no-store"})
         if what == "/edit":
             return self._edit(book_id, request)
-        return Response(200, BOOK.encode(), dict(_HTML))
+        return Response(200, BOOK.encode(), dict(html.HEADERS))
 
     def _list(self) -> Response:
-        rows = "".join(
-            f'<tr><td><a href="/book/{escape(book["id"])}">{escape(book["title"])}</a></td>'
-            f"<td>{escape(', '.join(book['sheets']))}</td><td>{book['version']}</td>"
-            f"<td><code>{escape(book['id'])}</code></td>"
-            "</tr>"
+        rows = [
+            [
+                html.link(f"/book/{book['id']}", book["title"]),
+                html.escape(", ".join(book["sheets"])),
+                str(book["version"]),
+                f"<code>{html.escape(book['id'])}</code>",
+            ]
             for book in self.world.books()
-        )
-        empty = "" if rows else "<p>No books yet. Create one through the Sheets or Drive API.</p>"
-        return Response(200, LIST.replace("<!--rows-->", rows).replace("<!--empty-->", empty).encode(), dict(_HTML))
+        ]
+        empty = "No books yet. Create one through the Sheets or Drive API."
+        return html.page("Sheets", html.table(("title", "sheets", "version", "id"), rows, empty), "/")
 
     def _edit(self, book_id: str, request: Request) -> Response:
         if request.method != "POST":

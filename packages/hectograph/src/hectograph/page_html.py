@@ -1,16 +1,4 @@
-"""The two pages as HTML, each whole in itself: no script, style or picture comes from elsewhere."""
-
-LIST = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Books</title>
-<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
-<style>
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#202124}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.4rem .8rem;border-bottom:1px solid #dadce0}
-code{font-size:12px;color:#5f6368}
-</style></head><body><h1>Books</h1>
-<table><thead><tr><th>title</th><th>sheets</th><th>version</th><th>id</th></tr></thead><tbody><!--rows--></tbody></table>
-<!--empty--></body></html>
-"""
+"""The page of a book as HTML, whole in itself: no script, style or picture comes from elsewhere."""
 
 BOOK = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Book</title>

@@ -13,6 +13,7 @@ from hectograph.core.channels import Channels
 from hectograph.core.clock import Clock, Now
 from hectograph.core.delivery import Delivery
 from hectograph.core.faults import Faults
+from hectograph.core.http import Response
 from hectograph.core.outgoing import Outgoing
 from hectograph.core.people import People
 from hectograph.core.quota import Quota
@@ -39,8 +40,8 @@ def known_zone(name: str) -> str:
         raise ValueError(f"there is no time zone {name!r}") from error
 
 
-def _nobody(given: Mapping[str, Any]) -> Any:
-    raise ValueError("no application serves this world: nobody can type into its books")
+def _nobody(*_: Any) -> Any:
+    raise ValueError("no application serves this world")
 
 
 class World:
@@ -65,6 +66,8 @@ class World:
         self.topics = Topics()
         #: Types into a book, as a person does; a form writes its responses so.
         self.type: Callable[[Mapping[str, Any]], Any] = _nobody
+        #: Calls an API as a program does: verb, path, body. Pages use it.
+        self.call: Callable[..., Response] = _nobody
         self.changed = threading.Condition()
         self.edits = 0
         self._count_lock = threading.Lock()

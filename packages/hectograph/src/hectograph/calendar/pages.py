@@ -36,6 +36,8 @@ def _account(api: CalendarApi, account: str) -> Response:
         low = api.world.now() - timedelta(days=31)
         found = [one for one in _events(calendar, low) if one.status != "cancelled"]
         found.sort(key=lambda one: moment(one.fields["start"], calendar.time_zone))
+        if not found and calendar.calendar_id != account:
+            continue
         if calendar.calendar_id != account:
             out += f"<h2>{escape(calendar.summary)}</h2>"
         out += "".join(_card(calendar, one, account) for one in found) or "<p class=quiet>Nothing here.</p>"

@@ -26,7 +26,8 @@ button{background:#0b57d0;color:#fff;border-color:#0b57d0;cursor:pointer}button.
 button.on{background:#146c2e;border-color:#146c2e;color:#fff}
 .bubble{background:#f1f3f4;border-radius:10px;padding:.5rem .8rem;margin:.5rem 0;max-width:46rem}
 .unread{font-weight:600}img{max-width:100%}fieldset{border:1px solid #dadce0;border-radius:8px;margin:.7rem 0}
-@media(max-width:600px){td,th{padding:.35rem .3rem}main{padding:.7rem}}
+@media(max-width:600px){main{padding:.7rem}thead{display:none}tr{display:block;border-bottom:1px solid #dadce0;
+padding:.4rem 0}td{display:block;border:0;padding:.1rem .2rem}}
 """
 
 #: The pages that every page leads to.

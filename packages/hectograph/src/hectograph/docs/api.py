@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hectograph.core.batch import Handler
 from hectograph.core.clock import stamp
 from hectograph.core.error import ApiError, not_found
+from hectograph.core.http import Request, Response
 from hectograph.core.quota import Limit
 from hectograph.core.service import MethodCall, Play, Service
+from hectograph.docs import pages
 from hectograph.docs.batch import Batch
 from hectograph.docs.document import Document, merged, minted_revision
 from hectograph.docs.editor import DocsEditor
@@ -26,6 +28,7 @@ _HANDLERS: Mapping[str, Handler[Batch]] = {**text.HANDLERS, **tables.HANDLERS, *
 
 class DocsApi(Service):
     version = "docs.v1"
+    pages = ("/doc", "/docs")
     limits: ClassVar = {"read": Limit(per_user=300, per_project=3000), "write": Limit(per_user=60, per_project=600)}
     switches: ClassVar = {
         # Whether an answer tells of suggestions and comments, as projects in the Developer Preview get it.
@@ -45,6 +48,9 @@ class DocsApi(Service):
             "documents.get": self.get,
             "documents.batchUpdate": self.batch_update,
         }
+
+    def show(self, request: Request) -> Response:
+        return pages.show(self, request)
 
     def dump(self) -> Any:
         return self.library.dump()

@@ -14,6 +14,7 @@ from hectograph.core.http import Request, Response
 from hectograph.core.service import MethodCall, Service
 from hectograph.drive import comments as drive_comments
 from hectograph.drive import drives as drive_drives
+from hectograph.drive import pages as drive_pages
 from hectograph.drive import permissions as drive_permissions
 from hectograph.drive import revisions as drive_revisions
 from hectograph.drive import upload as drive_upload
@@ -40,6 +41,7 @@ class DriveApi(Service):
     version = "drive.v3"
     envelope = DRIVE
     strict = False
+    pages = ("/drive",)
 
     def handle(self, call: MethodCall) -> Response:
         method, parts, request = call.method, call.parts, call.request
@@ -62,6 +64,9 @@ class DriveApi(Service):
                     return drive_revisions.handle(self, method.name, file, key, request)
                 return drive_comments.handle(self, method.name, file, parts, request)
             return self._rest(method.name, request)
+
+    def show(self, request: Request) -> Response:
+        return drive_pages.show(self, request)
 
     def check_upload(self, call: MethodCall) -> None:
         drive_upload.check(self, call)

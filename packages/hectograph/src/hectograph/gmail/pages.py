@@ -29,9 +29,18 @@ def show(api: GmailApi, request: Request) -> Response:
         if parts[-1] == "source" and parts[1] in box.mails:
             source = box.mails[parts[1]].raw.decode("utf-8", "replace")
             return Response(200, source.encode(), {"Content-Type": "text/plain; charset=utf-8"})
-        if parts[-1] == "read" and parts[1] in box.mails:
-            box.relabel(box.mails[parts[1]], (), {"UNREAD"})
+        if len(parts) == 4 and parts[1] in box.mails:
+            return _file(box.mails[parts[1]], parts[3])
         return _thread(box, box.thread(parts[1]))
+
+
+def _file(mail: Mail, number: str) -> Response:
+    """Return an attachment, by its place among those of the mail."""
+    if not number.isdigit() or int(number) >= len(mail.files):
+        return page("Mail", "<p>There is no such file.</p>", "/mail", 404)
+    name, kind, content = mail.files[int(number)]
+    shown = f"attachment; filename*=UTF-8''{quoted(name)}"
+    return Response(200, content, {"Content-Type": kind, "Content-Disposition": shown})
 
 
 def _all(api: GmailApi) -> Response:
@@ -74,12 +83,16 @@ def _thread(box: Mailbox, mails: list[Mail]) -> Response:
         return page(box.account, "<p>There is no such thread.</p>", "/mail", 404)
     out = f"<p>{link('/mail/' + quoted(box.account), 'mailbox of ' + box.account)}</p>"
     for mail in mails:
-        files = ", ".join(f"{name} ({len(content)} bytes)" for name, _, content in mail.files)
-        source = link(f"/mail/{quoted(box.account)}/{mail.message_id}/source", "source")
+        place = f"/mail/{quoted(box.account)}/{mail.message_id}"
+        files = ", ".join(
+            f"{link(f'{place}/file/{at}', name)} ({len(content)} bytes)"
+            for at, (name, _, content) in enumerate(mail.files)
+        )
+        source = link(f"{place}/source", "source")
         out += (
             f"<div class=card><b>{escape(mail.header('From'))}</b> to {escape(mail.header('To'))}"
             f"<div class=quiet>{mail.at:%d %b %Y %H:%M} · {escape(', '.join(sorted(mail.labels)))} · {source}</div>"
-            f"<pre>{escape(mail.text)}</pre>" + (f"<div class=quiet>files: {escape(files)}</div>" if files else "")
+            f"<pre>{escape(mail.text)}</pre>" + (f"<div class=quiet>files: {files}</div>" if files else "")
         )
         if "SENT" not in mail.labels and "DRAFT" not in mail.labels:
             hidden = {"as": box.account, "message": mail.message_id}

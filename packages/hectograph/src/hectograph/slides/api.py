@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hectograph.core.batch import Handler, replies
 from hectograph.core.error import Invalid, not_found
+from hectograph.core.http import Request, Response
 from hectograph.core.quota import Limit
 from hectograph.core.service import MethodCall, Play, Service
 from hectograph.drive.file import APPS, FOLDER, PRESENTATION, SHORTCUT, File
+from hectograph.slides import pages
 from hectograph.slides.deck import Deck, dumped, minted_revision, read_page
 from hectograph.slides.editor import SlidesEditor
 from hectograph.slides.layouts import furnished
@@ -24,6 +26,7 @@ _HANDLERS: Mapping[str, Handler[Deck]] = {**text.HANDLERS, **objects.HANDLERS}
 
 class SlidesApi(Service):
     version = "slides.v1"
+    pages = ("/slides",)
     limits: ClassVar = {"read": Limit(per_user=600, per_project=3000), "write": Limit(per_user=60, per_project=600)}
 
     def __init__(self, world: World, base: Callable[[], str]) -> None:
@@ -38,6 +41,9 @@ class SlidesApi(Service):
             "presentations.batchUpdate": self.batch_update,
             "presentations.pages.get": self.get_page,
         }
+
+    def show(self, request: Request) -> Response:
+        return pages.show(self, request)
 
     def dump(self) -> Any:
         return [dumped(deck) for deck in self.editor.decks.values()]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hectograph import Emulator
-from quire.google.budget import Budget, Lane
+from quire.google.budget import Budget, Urgency
 from quire.google.credentials import StaticToken, from_file
 from quire.google.drive import FOLDER, SPREADSHEET, Drive
 from quire.google.error import (
@@ -229,7 +229,7 @@ async def test_no_minute_has_more_calls_than_the_quota(hurried: Hurried) -> None
     budget = Budget(hurried, 10)
     moments = []
     for _ in range(35):
-        await budget.take(Lane.RECEIPT)
+        await budget.take(Urgency.RECEIPT)
         moments.append(hurried.time)
         hurried.time += 0.5
 
@@ -239,14 +239,14 @@ async def test_no_minute_has_more_calls_than_the_quota(hurried: Hurried) -> None
 async def test_a_fifth_is_kept_for_receipts_and_beats(hurried: Hurried) -> None:
     budget = Budget(hurried, 10)
     for _ in range(8):
-        await budget.take(Lane.CLAIM)
+        await budget.take(Urgency.CLAIM)
     before = hurried.time
 
-    await budget.take(Lane.BEAT)
-    await budget.take(Lane.RECEIPT)
+    await budget.take(Urgency.BEAT)
+    await budget.take(Urgency.RECEIPT)
 
     assert hurried.time == before
-    await budget.take(Lane.CLAIM)
+    await budget.take(Urgency.CLAIM)
     assert hurried.time > before
 
 
@@ -259,38 +259,38 @@ async def test_who_is_more_urgent_goes_first() -> None:
             await asyncio.wait({asyncio.ensure_future(asyncio.to_thread(int))})
 
     budget = Budget(InTurns(), 1)
-    await budget.take(Lane.VIEW)
-    went: list[Lane] = []
+    await budget.take(Urgency.VIEW)
+    went: list[Urgency] = []
 
-    async def go(lane: Lane) -> None:
-        await budget.take(lane)
-        went.append(lane)
+    async def go(urgency: Urgency) -> None:
+        await budget.take(urgency)
+        went.append(urgency)
 
-    await asyncio.gather(*(go(lane) for lane in (Lane.ARCHIVE, Lane.CLAIM, Lane.RECEIPT)))
+    await asyncio.gather(*(go(urgency) for urgency in (Urgency.ARCHIVE, Urgency.CLAIM, Urgency.RECEIPT)))
 
-    assert went == [Lane.RECEIPT, Lane.CLAIM, Lane.ARCHIVE]
+    assert went == [Urgency.RECEIPT, Urgency.CLAIM, Urgency.ARCHIVE]
 
 
 async def test_a_429_halves_the_quota_for_a_minute(hurried: Hurried) -> None:
     budget = Budget(hurried, 10)
-    assert budget.limit(Lane.RECEIPT) == 10
+    assert budget.limit(Urgency.RECEIPT) == 10
 
     budget.halve()
 
-    assert budget.limit(Lane.RECEIPT) == 5
+    assert budget.limit(Urgency.RECEIPT) == 5
     hurried.time += 61
-    assert budget.limit(Lane.RECEIPT) == 10
+    assert budget.limit(Urgency.RECEIPT) == 10
     budget.sharers = 2
-    assert budget.limit(Lane.RECEIPT) == 5
+    assert budget.limit(Urgency.RECEIPT) == 5
 
 
 async def test_half_of_the_quota_may_come_at_once_and_the_rest_is_spread() -> None:
     clock = ToldClock()
     budget = Budget(clock, 50.0)  # of which settles may use 40
-    assert [await budget.take(Lane.SETTLE) for _ in range(21)] == [False] * 21
+    assert [await budget.take(Urgency.SETTLE) for _ in range(21)] == [False] * 21
 
-    late = asyncio.ensure_future(budget.take(Lane.SETTLE))
-    assert not await budget.take(Lane.RECEIPT)  # who goes first does not wait
+    late = asyncio.ensure_future(budget.take(Urgency.SETTLE))
+    assert not await budget.take(Urgency.RECEIPT)  # who goes first does not wait
     await clock.sleep(0)
     assert not late.done()
     clock.advance(60 / 40)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from quire.errors import LedgerUnavailable
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.ledger.base import Ledger
 from quire.ledger.sheets.journal_rows import entries
 from quire.ledger.sheets.ledger import SheetsLedger
@@ -63,7 +63,7 @@ async def insist(call: Callable[[], Awaitable[T]]) -> T:
 
 async def journal(ledger: SheetsLedger) -> list[int]:
     """The sequence numbers in the book."""
-    return sorted(entry.seq for entry in entries(await ledger.book.rows(1, Lane.VIEW), 1))
+    return sorted(entry.seq for entry in entries(await ledger.book.rows(1, Urgency.VIEW), 1))
 
 
 @pytest.mark.parametrize(

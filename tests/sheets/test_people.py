@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from quire.errors import LedgerError
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.ledger.finding import open_ledger
 from quire.ledger.sheets.book import HEAD
 from quire.ledger.sheets.doctor import changed_state
@@ -132,7 +132,7 @@ async def test_an_edited_cell_of_the_journal_is_noticed(make_ledger: MakeLedger,
     ledger, late = make_ledger(), make_ledger()
     async with opened(ledger):
         await start(ledger, "a", data='"1000"')
-        [*_, row] = await ledger.book.rows(3, Lane.VIEW)
+        [*_, row] = await ledger.book.rows(3, Urgency.VIEW)
         google.person(book, "edit", sheet="journal", cell="I3", text=str(row[8]).replace("1000", "9999"))
 
         with pytest.raises(LedgerError, match=r"row 3 of the journal .* somebody edited it"):

@@ -9,7 +9,7 @@ import pytest
 
 from quire.clock import SYSTEM
 from quire.errors import LedgerError
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.ledger.sheets.journal import Log
 from quire.ledger.sheets.journal_rows import Entry, accepted_in_order, entries
 from quire.ledger.sheets.ledger import SheetsLedger
@@ -163,7 +163,7 @@ async def test_a_book_of_an_earlier_version_gets_the_column_that_it_lacks(
         assert not later.book.narrow
         await start(later, "c")
         await start(later, "d")
-        rows = entries(await later.book.rows(1, Lane.VIEW), 1)
+        rows = entries(await later.book.rows(1, Urgency.VIEW), 1)
         assert [bool(entry.accepted) for entry in rows] == [False, False, False, False, True]
         assert len(await later.find(Query())) == 4
 

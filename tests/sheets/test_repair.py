@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from quire.client.client import Client
 from quire.clock import SYSTEM, new_id
 from quire.errors import LedgerError
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.ledger.sheets.journal_rows import cells, new_entry
 from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.change import Query
@@ -320,7 +320,7 @@ async def test_a_snapshot_too_long_for_the_journal_is_a_file(
         before = await ledger.find(Query())
         await twin.find(Query())
         assert await ledger.compact()
-        rows = await ledger.book.rows(2, Lane.VIEW)
+        rows = await ledger.book.rows(2, Urgency.VIEW)
         assert sum(len(str(cell)) for row in rows for cell in row) < 1000
         await start(ledger, "more")
         async with opened(late):

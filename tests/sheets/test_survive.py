@@ -24,7 +24,7 @@ import pytest
 from quire import Status, aopen
 from quire.client.client import Client
 from quire.clock import SYSTEM
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.ledger.sheets.book import Book, Echo
 from quire.ledger.sheets.journal_rows import entries
 from quire.ledger.sheets.ledger import SheetsLedger
@@ -51,7 +51,7 @@ def scaled(asked: int, part: int) -> int:
 
 async def journal_is_sound(ledger: SheetsLedger) -> None:
     """Every entry stands there once, and none is missing."""
-    found = entries(await ledger.book.rows(1, Lane.VIEW), 1)
+    found = entries(await ledger.book.rows(1, Urgency.VIEW), 1)
     first = min(entry.seq for entry in found)
     assert sorted(entry.seq for entry in found) == list(range(first, first + len(found)))
     assert len({entry.commit_id for entry in found}) == len(found)
@@ -122,10 +122,10 @@ async def test_a_person_sorts_inserts_and_deletes_between_every_read_and_every_w
     real = Book.send
 
     async def disturbed(
-        self: Book, requests: Sequence[Mapping[str, Any]], after: int, lane: Lane, **given: Any
+        self: Book, requests: Sequence[Mapping[str, Any]], after: int, urgency: Urgency, **given: Any
     ) -> Echo:
         person(chance.randrange(10**6))
-        return await real(self, requests, after, lane, **given)
+        return await real(self, requests, after, urgency, **given)
 
     def person(seed: int) -> None:
         moves = ["insert_rows", "sort", "move_rows", "paste_rows"]
@@ -246,7 +246,7 @@ async def test_a_value_that_fits_no_cell_is_a_file_in_drive_or_many_cells(
     text = dump(["=IMPORTXML(1)", "00123", "1e5", "2026-01-01", "👩‍👩‍👧", 2**53 + 1, "x" * 200_000])
     async with opened(ledger):
         await start_all(ledger, ["a", "b"], data=text)
-        width = max(len(str(cell)) for row in await ledger.book.rows(1, Lane.VIEW) for cell in row)
+        width = max(len(str(cell)) for row in await ledger.book.rows(1, Urgency.VIEW) for cell in row)
         assert bool(ledger.replica.files) is room
         assert (width < 10_000) is room
     async with opened(late):

@@ -75,7 +75,7 @@ def several(values: Iterable[T], what: str) -> Iterator[T]:
 
 
 def statuses(given: object) -> tuple[Status, ...]:
-    """One status or several; a misspelt one is told."""
+    """Return the statuses that were given, one or several; a misspelt one is refused."""
     words = (given,) if isinstance(given, str) else tuple(several(given, "status"))  # type: ignore[arg-type]  # looked at
     for word in words:
         if word not in Status.__members__.values():

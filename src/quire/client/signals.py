@@ -47,9 +47,9 @@ async def _signals_of(link: Link, workflow: str) -> _Known:
         found, closed = known.signals()
         return {name: (None, codec(type_)) for name, type_ in found.items()}, closed
     try:
-        told = (await engine.definition(link.ledger, workflow)).get("signals")
+        declared = (await engine.definition(link.ledger, workflow)).get("signals")
     except NotFound:
-        told = None
-    if told is None:
+        declared = None
+    if declared is None:
         return {}, False
-    return {name: (schema, None) for name, schema in told["names"].items()}, bool(told["closed"])
+    return {name: (schema, None) for name, schema in declared["names"].items()}, bool(declared["closed"])

@@ -21,7 +21,7 @@ WINDOW_SECONDS = 60.0
 RESERVED = 0.2
 
 
-class Lane(IntEnum):
+class Urgency(IntEnum):
     """Who goes first."""
 
     RECEIPT = 0
@@ -46,41 +46,41 @@ class Budget:
         self._numbers = itertools.count()
         self._halved_until = 0.0
 
-    def limit(self, lane: Lane) -> float:
-        """How many calls a minute this lane may see made."""
+    def limit(self, urgency: Urgency) -> float:
+        """How many calls a minute this urgency may see made."""
         if self.per_minute is None:
             return float("inf")
         share = self.per_minute / max(1, self.sharers)
         if self._clock.boottime() < self._halved_until:
             share /= 2
-        return max(1.0, share if lane <= Lane.BEAT else share * (1 - RESERVED))
+        return max(1.0, share if urgency <= Urgency.BEAT else share * (1 - RESERVED))
 
     def halve(self) -> None:
         """Google said 429: somebody else uses the same quota. Half of it for a minute."""
         self._halved_until = self._clock.boottime() + WINDOW_SECONDS
 
-    def _wait(self, lane: Lane) -> float:
+    def _wait(self, urgency: Urgency) -> float:
         now = self._clock.boottime()
         while self._calls and self._calls[0] <= now - WINDOW_SECONDS:
             self._calls.popleft()
         if self.per_minute is None:
             return 0.0
-        limit = self.limit(lane)
+        limit = self.limit(urgency)
         over = len(self._calls) - int(limit)
         if over >= 0:
             return self._calls[over] + WINDOW_SECONDS - now
-        if lane > Lane.BEAT and len(self._calls) > limit / 2:
+        if urgency > Urgency.BEAT and len(self._calls) > limit / 2:
             return max(0.0, self._calls[-1] + WINDOW_SECONDS / limit - now)
         return 0.0
 
-    async def take(self, lane: Lane) -> bool:
-        """Return when a call of this lane may be made; whether that took a while."""
+    async def take(self, urgency: Urgency) -> bool:
+        """Return when a call of this urgency may be made; whether that took a while."""
         waited = False
-        place = (lane, next(self._numbers))
+        place = (urgency, next(self._numbers))
         heapq.heappush(self._queue, place)
         try:
             while True:
-                wait = self._wait(lane)
+                wait = self._wait(urgency)
                 if wait <= 0 and self._queue[0] == place:
                     break
                 waited = True

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from quire.clock import new_id
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.error import AlreadyThere
 from quire.google.transport import Transport
 
@@ -26,10 +26,18 @@ class Drive:
         return f"{self.transport.drive}{'upload/' if upload else ''}drive/v3/files{rest}"
 
     async def _call(self, method: str, url: str, what: str, *, write: bool, repeatable: bool, **given: Any) -> Any:
-        lane = given.pop("lane", Lane.ARCHIVE)
+        urgency = given.pop("urgency", Urgency.ARCHIVE)
         params = {"supportsAllDrives": "true", **given.pop("params", {})}
         return await self.transport.call(
-            method, url, what=what, lane=lane, write=write, repeatable=repeatable, params=params, metered=False, **given
+            method,
+            url,
+            what=what,
+            urgency=urgency,
+            write=write,
+            repeatable=repeatable,
+            params=params,
+            metered=False,
+            **given,
         )
 
     async def files_generate_ids(self, count: int = 10) -> list[str]:
@@ -147,7 +155,7 @@ class Drive:
             if page:
                 params["pageToken"] = page
             answer = await self._call(
-                "GET", self._url(), "listing files", write=False, repeatable=True, params=params, lane=Lane.VIEW
+                "GET", self._url(), "listing files", write=False, repeatable=True, params=params, urgency=Urgency.VIEW
             )
             found += answer.json.get("files", [])
             page = str(answer.json.get("nextPageToken", ""))

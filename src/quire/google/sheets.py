@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.transport import Transport
 
 
@@ -19,12 +19,12 @@ class Sheets:
         return f"{self.transport.sheets}v4/spreadsheets/{quote(spreadsheet_id, safe='')}{rest}"
 
     async def spreadsheets_get(
-        self, spreadsheet_id: str, *, fields: str = "", lane: Lane = Lane.VIEW
+        self, spreadsheet_id: str, *, fields: str = "", urgency: Urgency = Urgency.VIEW
     ) -> dict[str, Any]:
         params: dict[str, Any] = {"fields": fields} if fields else {}
         what = f"reading the spreadsheet {spreadsheet_id}"
         answer = await self.transport.call(
-            "GET", self._url(spreadsheet_id), what=what, lane=lane, write=False, repeatable=True, params=params
+            "GET", self._url(spreadsheet_id), what=what, urgency=urgency, write=False, repeatable=True, params=params
         )
         return answer.json
 
@@ -34,7 +34,7 @@ class Sheets:
         requests: Sequence[Mapping[str, Any]],
         *,
         repeatable: bool,
-        lane: Lane = Lane.SETTLE,
+        urgency: Urgency = Urgency.SETTLE,
         response_ranges: Sequence[str] = (),
         fields: str = "",
         deadline: float = 60.0,
@@ -53,7 +53,7 @@ class Sheets:
             "POST",
             self._url(spreadsheet_id, ":batchUpdate"),
             what=f"writing to the spreadsheet {spreadsheet_id}",
-            lane=lane,
+            urgency=urgency,
             write=True,
             repeatable=repeatable,
             params={"fields": fields} if fields else {},
@@ -68,7 +68,7 @@ class Sheets:
         spreadsheet_id: str,
         data_filters: Sequence[Mapping[str, Any]],
         *,
-        lane: Lane = Lane.VIEW,
+        urgency: Urgency = Urgency.VIEW,
         value_render_option: str = "UNFORMATTED_VALUE",
     ) -> list[list[list[Any]]]:
         """The rows of each filter's range, in the order asked for. By ``gridRange`` a renamed tab is found, too."""
@@ -76,7 +76,7 @@ class Sheets:
             "POST",
             self._url(spreadsheet_id, "/values:batchGetByDataFilter"),
             what=f"reading the spreadsheet {spreadsheet_id}",
-            lane=lane,
+            urgency=urgency,
             write=False,
             repeatable=True,
             body={

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import httpx2
 
 from quire.clock import SYSTEM, Clock
-from quire.google.budget import Lane, shared
+from quire.google.budget import Urgency, shared
 from quire.google.credentials import Credentials
 from quire.google.error import GoogleError, NotSignedIn, Unanswered, Unavailable, error_of, is_rate_limit
 
@@ -87,7 +87,7 @@ class Transport:
         url: str,
         *,
         what: str,
-        lane: Lane,
+        urgency: Urgency,
         write: bool,
         repeatable: bool,
         deadline: float = 60.0,
@@ -113,7 +113,7 @@ class Transport:
         tries = 0
         while True:
             if metered and not (paid and tries == 0):
-                await self.budgets.of(write).take(lane)
+                await self.budgets.of(write).take(urgency)
             left = max(1.0, until - self.clock.boottime())
             self.sent_bytes += len(content or b"")
             try:

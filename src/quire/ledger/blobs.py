@@ -18,15 +18,15 @@ def is_reference(text: str | None) -> bool:
     return text is not None and text[:1] == "@"
 
 
-def spilled(text: str, into: dict[str, str]) -> str:
-    """The reference that stands for ``text``; the text itself goes ``into`` what is written beside."""
+def kept_apart(text: str, into: dict[str, str]) -> str:
+    """Return the reference that stands for ``text``; the text itself is put ``into`` the blobs to be written."""
     reference = _MARK + hashlib.sha256(text.encode()).hexdigest()
     into[reference] = text
     return reference
 
 
 def resolved(reference: str, blobs: Mapping[str, str], where: str) -> str:
-    """The text behind the reference. A missing one is an error with its hash, never an empty value."""
+    """Return the text behind the reference. A missing one is an error with its hash, never an empty value."""
     text = blobs.get(reference)
     if text is None:
         raise LedgerError(f"the ledger has lost a value of {where}: there is no blob {reference.removeprefix(_MARK)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quire.errors import LedgerError
-from quire.ledger.blobs import is_reference, spilled
+from quire.ledger.blobs import is_reference, kept_apart
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
@@ -165,10 +165,10 @@ def with_blobs(row: Any, type_: type[Any], lookup: Callable[[str, str], str]) ->
     return replace(row, **{name: lookup(text, where) for name, text in texts.items() if is_reference(text)})
 
 
-def shortened(row: Any, type_: type[Any], limit: int, blobs: dict[str, str]) -> Any:
+def put_aside(row: Any, type_: type[Any], limit: int, blobs: dict[str, str]) -> Any:
     """Return the row with its long values put aside into ``blobs``."""
     for name in LONG.get(type_, ()):
         text = getattr(row, name)
         if text is not None and len(text) > limit:
-            row = replace(row, **{name: spilled(text, blobs)})
+            row = replace(row, **{name: kept_apart(text, blobs)})
     return row

@@ -23,5 +23,5 @@ def knowers(workers: Iterable[Worker], workflow: str, step: str, now: float, ver
 
 def _knows(worker: Worker, workflow: str, step: str, version: int) -> bool:
     """A worker of an older Quire does not tell its versions, and takes all."""
-    told = [known[2:] for known in parse(worker.knows) if known[:2] == [workflow, step]]
-    return any(version <= min(versions, default=version) for versions in told)
+    known_versions = [known[2:] for known in parse(worker.knows) if known[:2] == [workflow, step]]
+    return any(version <= min(versions, default=version) for versions in known_versions)

@@ -203,11 +203,11 @@ def claim(record: Record, now: float, worker: str, run_id: str, timeout: float) 
     fields = {"status": Status.RUNNING, "worker": worker, "run_id": run_id, "run_until": now + timeout}
     if record.question is not None:  # the pass asks again if it still must
         fields["question"] = None
-    return _moved(record, now, "claimed", claim_told(worker, run_id, record.step), fields)
+    return _moved(record, now, "claimed", claim_body(worker, run_id, record.step), fields)
 
 
-def claim_told(worker: str, run_id: str, step: str) -> str:
-    """What the line of a claim says. A store that takes records by itself writes the same (see ``postgres_claim``)."""
+def claim_body(worker: str, run_id: str, step: str) -> str:
+    """Return the body of a claim's line. PostgreSQL writes the same by itself (``ledger/postgres/fast/claims``)."""
     return dump({"worker": worker, "run": run_id, "step": step})
 
 

@@ -4,7 +4,7 @@ The one module that knows psycopg, and it knows no records. psycopg's own pipeli
 statement; eight of them take 2.7 ms there and 0.16 ms here, where libpq is driven directly: every statement is prepared
 once, nothing waits until ``flush``, and of a long one the server has the beginning while its end is being made.
 
-What psycopg raises does not leave this module. It is told as what the caller can do: ``Lost`` (connect again),
+No error of psycopg leaves this module. Each becomes one that says what the caller can do: ``Lost`` (connect again),
 ``Clash`` (roll back and repeat), ``Spoiled`` (a value that PostgreSQL cannot keep), or an error for the user.
 """
 
@@ -230,7 +230,7 @@ class Wire:
             self._pg.send_query_prepared(name, given, forms, result_format=_BINARY)
             self._expected.append(None)
         except psycopg.Error as error:
-            raise self._told(error) from error
+            raise self._quire_error(error) from error
         self._committing |= sql == "COMMIT"
         return self._expected.count(None) - 1
 
@@ -239,7 +239,7 @@ class Wire:
         try:
             self._pg.send_flush_request()
         except psycopg.Error as error:
-            raise self._told(error) from error
+            raise self._quire_error(error) from error
 
     async def flush(
         self,
@@ -290,7 +290,7 @@ class Wire:
             self.under_way -= 1
         except psycopg.Error as error:
             self._broken = True
-            raise self._told(error, committing) from error
+            raise self._quire_error(error, committing) from error
         except BaseException:
             self._broken = True
             raise
@@ -308,7 +308,7 @@ class Wire:
             elif prepared is None:
                 answers.append(Answer(result, self._transformer))
         if failed is not None:
-            raise self._told(failed, committing) from failed
+            raise self._quire_error(failed, committing) from failed
         return answers
 
     async def ask(self, sql: str, *params: Param) -> list[tuple[Any, ...]]:
@@ -328,7 +328,7 @@ class Wire:
                     return pids
                 await self._stirs()
         except psycopg.Error as error:
-            raise self._told(error) from error
+            raise self._quire_error(error) from error
 
     async def _stirs(self) -> None:
         """Until something has come from the server."""
@@ -408,14 +408,14 @@ class Wire:
                 continue
 
     async def close(self) -> None:
-        """Whoever waits for answers is told that none will come."""
+        """Close the connection. Those who wait for answers get an error."""
         self._broken = True
         self._deafen()
         await self._connection.close()
         self._stir()
 
-    def _told(self, error: psycopg.Error, landed: bool = False) -> Exception:
-        """What the caller can do about it. ``landed``: a COMMIT was on its way."""
+    def _quire_error(self, error: psycopg.Error, landed: bool = False) -> Exception:
+        """Return the error that says what the caller can do. ``landed``: a COMMIT was on its way."""
         text = str(error).strip().split("\n")[0]
         state = error.sqlstate or ""
         # 25006: after a failover this server only reads; another one has its place.

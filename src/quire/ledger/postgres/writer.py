@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from quire.ledger import columns as rows
-from quire.ledger.blobs import spilled
+from quire.ledger.blobs import kept_apart
 from quire.ledger.postgres.statements import (
     MOST_SHAPES,
     STORED,
@@ -235,7 +235,7 @@ class Writer:
                 short.append(text)
             else:
                 known = before is not None and before[place] == text
-                short.append(spilled(text, {} if known else self._blobs))
+                short.append(kept_apart(text, {} if known else self._blobs))
         return short
 
     def add_blobs(self) -> None:

@@ -42,20 +42,20 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
     found = await journal(ledger)
     if found.damage:
         raise LedgerError(found.damage)
-    await ledger.spill.fetch(found.chain, {})
+    await ledger.long_values.fetch(found.chain, {})
     replica = Replica()
     for each in found.chain:
-        replica.apply(each, ledger.spill.texts)
+        replica.apply(each, ledger.long_values.texts)
     marks = await read_marks(ledger.drive, ledger.spreadsheet_id)
     last, tables = found.chain[-1], replica.tables
     rewound = marks.lost(replica) is not None
     if replica.book == ledger.spreadsheet_id and not rewound:
-        told = _asked(tables)
-        if not told.asks:
+        adopted = _asked(tables)
+        if not adopted.asks:
             raise LedgerError(
                 f"the book {ledger.spreadsheet_id} is no copy and was not restored: there is nothing to adopt"
             )
-        return told
+        return adopted
     if tables.sealed:
         raise LedgerError(f"this book is sealed, its records are at {tables.sealed}; there is nothing to adopt")
     draft = Plan(tables, ledger.clock.now()).draft
@@ -76,7 +76,7 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
         # The files in Drive are the other book's, which may delete them
         replica.home = ""
         replica.files = {name: file for name, file in replica.files.items() if name not in replica.blobs}
-    body = await snapshot_body(replica, ledger.spill)
+    body = await snapshot_body(replica, ledger.long_values)
     entry = new_entry(
         last._replace(seq=seq), commit_id=new_id("c_"), at=ledger.clock.now(), worker="", body=body, snapshot=True
     )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from quire.clock import iso, new_id
 from quire.errors import LedgerError
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.error import Invalid
 from quire.google.sheets import Sheets
 from quire.ledger.sheets.journal_rows import ACCEPTED_AT, COLUMNS, WIDTH, Entry, cells
@@ -80,7 +80,7 @@ class Book:
         self.sheets = sheets
         self.spreadsheet_id = spreadsheet_id
         self.head_name = HEAD
-        #: The journal has no column for what was accepted before; rows are told by their places then.
+        #: The journal has no column for what was accepted before; rows are identified by their places then.
         self.narrow = False
         self._journal = "journal"
         self._state = "state"
@@ -127,12 +127,12 @@ class Book:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    async def rows(self, first: int, lane: Lane) -> list[list[Any]]:
+    async def rows(self, first: int, urgency: Urgency) -> list[list[Any]]:
         """The journal from this row on (counted from 1); empty if there is no such row."""
-        return (await self.read(first, lane)).rows
+        return (await self.read(first, urgency)).rows
 
     async def read(
-        self, first: int, lane: Lane, *, seen: tuple[int, int] | None = None, state: tuple[int, int] | None = None
+        self, first: int, urgency: Urgency, *, seen: tuple[int, int] | None = None, state: tuple[int, int] | None = None
     ) -> Shown:
         """The journal from this row on, in one request with what else is asked for. Rows are counted from 1.
 
@@ -146,7 +146,7 @@ class Book:
             if state is not None:
                 wanted.append(_part(STATE_ID, *state, len(STATE_COLUMNS)))
             try:
-                found = await self.sheets.values_batch_get_by_data_filter(self.spreadsheet_id, wanted, lane=lane)
+                found = await self.sheets.values_batch_get_by_data_filter(self.spreadsheet_id, wanted, urgency=urgency)
                 rows, *rest = found
                 header, some = (rest[0], rest[1]) if seen is not None else (None, None)
                 return Shown(rows, header, some, rest[-1] if state is not None else None)
@@ -160,7 +160,7 @@ class Book:
                         "to a version before that (File > Version history)"
                     ) from None
                 if again:
-                    return await self.read(first, lane)
+                    return await self.read(first, urgency)
         return Shown([])
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Book:
         self,
         requests: Sequence[Mapping[str, Any]],
         after: int,
-        lane: Lane,
+        urgency: Urgency,
         *,
         runs: Sequence[Run] = (),
         paid: bool = False,
@@ -198,7 +198,7 @@ class Book:
             self.spreadsheet_id,
             requests,
             repeatable=False,
-            lane=lane,
+            urgency=urgency,
             paid=paid,
             response_ranges=ranges,
             fields="updatedSpreadsheet.sheets(properties.sheetId,data.rowData.values.effectiveValue.stringValue)",

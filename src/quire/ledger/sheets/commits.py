@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from quire.clock import Clock, new_id
 from quire.errors import QuireError
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.error import GoogleError
-from quire.ledger.blobs import spilled
+from quire.ledger.blobs import kept_apart
 from quire.ledger.sheets.journal import Log, Sent, ledger_error
 from quire.ledger.sheets.journal_rows import body_of, in_file, new_entry
-from quire.ledger.sheets.long_values import Spill
+from quire.ledger.sheets.long_values import LongValues
 from quire.ledger.sheets.plan import Plan
 from quire.ledger.sheets.replica import Replica
 
@@ -36,7 +36,7 @@ class _Job(NamedTuple):
     """A verb that waits for its commit."""
 
     plan: Callable[[Plan], Any]
-    lane: Lane
+    urgency: Urgency
     done: asyncio.Future[Any]
     #: It shares its commit with nobody.
     alone: bool
@@ -53,12 +53,12 @@ class Commits:
         self._pumping: asyncio.Task[None] | None = None
 
     async def ask(
-        self, plan: Callable[[Plan], T], lane: Lane, *, alone: bool = False, worker: str = "", lag: float = 0.0
+        self, plan: Callable[[Plan], T], urgency: Urgency, *, alone: bool = False, worker: str = "", lag: float = 0.0
     ) -> T:
         """Decide this verb in the next commit, with others that wait."""
         self.log.check()
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._jobs.append(_Job(plan, lane, done, alone, worker, lag))
+        self._jobs.append(_Job(plan, urgency, done, alone, worker, lag))
         if self._pumping is None:
             self._pumping = asyncio.ensure_future(self._pump())
         return cast(T, await done)
@@ -74,11 +74,11 @@ class Commits:
                 jobs = self._with_others([self._jobs.popleft()])
                 try:
                     await self._decide(jobs)
-                except Exception as error:  # noqa: BLE001 - it is told to whoever waits, and the next verbs go on
-                    told = ledger_error(error) if isinstance(error, GoogleError) else error
+                except Exception as error:  # noqa: BLE001 - raised for those who wait, and the next verbs go on
+                    raised = ledger_error(error) if isinstance(error, GoogleError) else error
                     for job in jobs:
                         if not job.done.done():
-                            job.done.set_exception(told)
+                            job.done.set_exception(raised)
         finally:
             self._pumping = None
             for job in self._jobs:
@@ -100,16 +100,16 @@ class Commits:
             if not jobs:
                 return
             plan, answers = self._planned(jobs)
-            lane = min(job.lane for job in jobs)
+            urgency = min(job.urgency for job in jobs)
             if not plan.writes:
                 if not read and self.clock.boottime() - log.read_at >= min(job.lag for job in jobs):
-                    await log.sync(lane)
+                    await log.sync(urgency)
                     read = True
                     continue
                 break
             if not paid:
                 seq = log.replica.seq
-                waited = await log.transport.budgets.writes.take(lane)
+                waited = await log.transport.budgets.writes.take(urgency)
                 paid = True
                 before = len(jobs)
                 if len(self._with_others(jobs)) > before or log.replica.seq != seq or waited:
@@ -117,7 +117,7 @@ class Commits:
             for job in jobs:
                 if job.worker:
                     plan.renew(job.worker)
-            landed = await self._commit(plan, lane, paid=paid)
+            landed = await self._commit(plan, urgency, paid=paid)
             if landed:
                 break
             losses += 1
@@ -148,7 +148,7 @@ class Commits:
             else:
                 return plan, answers
 
-    async def _commit(self, plan: Plan, lane: Lane, *, paid: bool) -> bool:
+    async def _commit(self, plan: Plan, urgency: Urgency, *, paid: bool) -> bool:
         """Send the plan as the next entry; False: another entry stands there, which is applied by now."""
         last = self.log.replica.last
         assert last is not None
@@ -159,47 +159,47 @@ class Commits:
             last, commit_id=new_id("c_"), at=plan.draft.now, worker=plan.by, body=body, snapshot=plan.snapshot
         )
         records = tuple(plan.draft.records.values()) if not plan.mend else ()
-        return await self.log.land(Sent(entry, records, lane, plan.mend), paid=paid)
+        return await self.log.land(Sent(entry, records, urgency, plan.mend), paid=paid)
 
     async def _body(self, plan: Plan) -> str:
-        replica, spill = self.log.replica, self.log.spill
+        replica, long_values = self.log.replica, self.log.long_values
         if plan.snapshot:
-            return await snapshot_body(replica, spill)
+            return await snapshot_body(replica, long_values)
         short, blobs, files, others = plan.body(replica)
-        made = await spill.keep(blobs, replica.home)
-        return _text_of(replica, spill, short, blobs, files | made, others)
+        made = await long_values.keep(blobs, replica.home)
+        return _text_of(replica, long_values, short, blobs, files | made, others)
 
 
-async def snapshot_body(replica: Replica, spill: Spill) -> str:
+async def snapshot_body(replica: Replica, long_values: LongValues) -> str:
     """The text of an entry that says it all; a long one is a file in Drive before this returns (protocol 20)."""
-    short, blobs, files, others = replica.snapshot(spill.spreadsheet_id)
-    files = files | await spill.keep(blobs, replica.home)
-    text = _text_of(replica, spill, short, blobs, files, others)
+    short, blobs, files, others = replica.snapshot(long_values.spreadsheet_id)
+    files = files | await long_values.keep(blobs, replica.home)
+    text = _text_of(replica, long_values, short, blobs, files, others)
     if len(text) <= SNAPSHOT_IN_FILE:
         return text
-    if await spill.home(replica.home):
-        text = _text_of(replica, spill, short, blobs, files, others)
-        reference = spilled(text, {})
-        if kept := await spill.keep({reference: text}, replica.home):
+    if await long_values.home(replica.home):
+        text = _text_of(replica, long_values, short, blobs, files, others)
+        reference = kept_apart(text, {})
+        if kept := await long_values.keep({reference: text}, replica.home):
             return in_file(reference, kept[reference])
     if len(text) > SNAPSHOT_CHARACTERS:
         raise SnapshotTooLong(
-            f"the journal of {spill.spreadsheet_id} does not begin anew: a snapshot has {len(text):,} characters, and "
-            f"there is no room for it in Drive ({spill.refused})"
+            f"the journal of {long_values.spreadsheet_id} does not begin anew: a snapshot has {len(text):,} "
+            f"characters, and there is no room for it in Drive ({long_values.refused})"
         )
     return text
 
 
 def _text_of(
     replica: Replica,
-    spill: Spill,
+    long_values: LongValues,
     short: Mapping[str, Sequence[Any]],
     blobs: Mapping[str, str],
     files: Mapping[str, str],
     others: Mapping[str, Any],
 ) -> str:
     """The text of an entry. What is too long for a cell is a file in Drive by now (protocol 20)."""
-    home = {"home": spill.folder} if spill.folder and not replica.home else {}
+    home = {"home": long_values.folder} if long_values.folder and not replica.home else {}
     left = {reference: text for reference, text in blobs.items() if reference not in files}
     return body_of(short, left, files, {**others, **home})
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from quire.clock import new_id
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.error import GoogleError, Invalid, Unanswered
 from quire.google.sheets import Sheets
 from quire.google.transport import Transport
@@ -69,7 +69,7 @@ async def _tabs(ledger: SheetsLedger) -> list[str]:
             )
         if not tab.get("protectedRanges"):
             found.append(f"the tab {name} is not protected; protect it (quire doctor --repair)")
-    rows = await ledger.book.rows(1, Lane.ARCHIVE)
+    rows = await ledger.book.rows(1, Urgency.ARCHIVE)
     if not rows or tuple(rows[0][: len(COLUMNS)]) != COLUMNS:
         found.append(
             f"the header of the journal has drifted; it should read {', '.join(COLUMNS)}. That does no harm; "
@@ -84,7 +84,7 @@ async def changed_state(ledger: SheetsLedger) -> list[str]:
     replica = ledger.replica
     if not replica.places:
         return []
-    rows = (await ledger.book.read(1, Lane.ARCHIVE, state=(2, len(replica.places) + 1))).state
+    rows = (await ledger.book.read(1, Urgency.ARCHIVE, state=(2, len(replica.places) + 1))).state
     odd = len(differing(replica, 2, list(replica.places), rows)) if rows is not None else 0
     return [f"{odd} rows of the tab state were changed; the next worker writes it anew"] if odd else []
 
@@ -196,7 +196,7 @@ async def _send(sheets: Sheets, ledger: SheetsLedger, requests: list[dict[str, A
     """Not repeated if no answer comes: a repeat would be refused, and that would prove nothing."""
     try:
         await sheets.spreadsheets_batch_update(
-            ledger.spreadsheet_id, requests, repeatable=False, lane=Lane.ARCHIVE, deadline=120.0
+            ledger.spreadsheet_id, requests, repeatable=False, urgency=Urgency.ARCHIVE, deadline=120.0
         )
     except Unanswered as error:
         raise GoogleError(f"the racing pairs could not be tried to the end: {error}") from error

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from quire.clock import Clock, new_id
 from quire.errors import LedgerError, LedgerUnavailable
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.error import GoogleError, Invalid, Unanswered, Unavailable
 from quire.ledger.sheets.book import Book, Echo, Run, is_fence, is_ghost, is_order, state_anew, state_requests
 from quire.ledger.sheets.journal_guard import Seen
 from quire.ledger.sheets.journal_rows import Entry, JournalDamaged, beginning, cells, entries, following
-from quire.ledger.sheets.long_values import Spill
+from quire.ledger.sheets.long_values import LongValues
 from quire.ledger.sheets.mark import Mark, leave_heads, leave_seen
 from quire.ledger.sheets.replica import Replica
 from quire.ledger.sheets.rescue import leave_rescue
@@ -30,7 +30,7 @@ from quire.model.record import Record
 
 log = logging.getLogger(__name__)
 
-#: How long an unanswered commit is pursued before its caller is told that its fate is unknown.
+#: How long an unanswered commit is pursued before its caller hears that its fate is unknown.
 PATIENCE = 120.0
 #: Reads after which a refused fence without a newer entry is no stale read any more.
 READS = 6
@@ -43,14 +43,14 @@ class Sent(NamedTuple):
 
     entry: Entry
     records: tuple[Record, ...]
-    lane: Lane
+    urgency: Urgency
     mend: bool
 
 
 class Log:
-    def __init__(self, book: Book, spill: Spill, witness: Witness, clock: Clock, url: str) -> None:
+    def __init__(self, book: Book, long_values: LongValues, witness: Witness, clock: Clock, url: str) -> None:
         self.book = book
-        self.spill = spill
+        self.long_values = long_values
         self.witness = witness
         self.clock = clock
         self.url = url
@@ -92,7 +92,7 @@ class Log:
     async def pause(self, n: int) -> None:
         """Full jitter, longer each time, and with each process that competes.
 
-        On a clock of its own: told clocks stand still while the network runs.
+        On a clock of its own: clocks of tests stand still while the network runs.
         """
         crowd = self.transport.budgets.writes.sharers
         longest = min(10.0, max(0.05, self._latency) * crowd * 2**n)
@@ -100,53 +100,53 @@ class Log:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    async def sync(self, lane: Lane = Lane.CLAIM) -> None:
+    async def sync(self, urgency: Urgency = Urgency.CLAIM) -> None:
         """Apply what a read shows that begins after this call. Callers at the same time share one."""
         if self._reading is None:
-            self._reading = asyncio.ensure_future(self._read_next(lane))
+            self._reading = asyncio.ensure_future(self._read_next(urgency))
             self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.shield(self._reading)
 
-    async def _read_next(self, lane: Lane) -> None:
+    async def _read_next(self, urgency: Urgency) -> None:
         try:
             async with self._read_lock:
                 self._reading = None  # whoever asks from now on needs another read
                 self.check()
                 asked = self.clock.boottime()
-                await self._read(lane)
+                await self._read(urgency)
                 self.read_at = asked
         except GoogleError as error:
             raise ledger_error(error) from error
 
-    async def _read(self, lane: Lane) -> None:
+    async def _read(self, urgency: Urgency) -> None:
         """One request, if the journal is as it was left, as far as it is looked at; else all of it is read again."""
         last = self.replica.last
         assert last is not None
         if self.clock.boottime() - self.whole_at > WHOLE_SECONDS:
-            return await self.read_all(lane)
+            return await self.read_all(urgency)
         part = self.looked.part(self.replica) if not self.state_dirty else None
         old = self.seen.part()
         try:
-            shown = await self.book.read(last.position, lane, seen=old, state=part)
+            shown = await self.book.read(last.position, urgency, seen=old, state=part)
         except LedgerError:
-            return await self.read_all(lane)  # the tab is gone
+            return await self.read_all(urgency)  # the tab is gone
         rows = shown.rows
         if not rows or len(rows[0]) < 3 or rows[0][2] != last.token:
-            return await self.read_all(lane)
+            return await self.read_all(urgency)
         try:
             found = entries(rows[1:], last.position + 1)
             if not self._all_there(found):
-                return await self.read_all(lane)
-            await self.spill.fetch(found, self.replica.blobs)
+                return await self.read_all(urgency)
+            await self.long_values.fetch(found, self.replica.blobs)
             # Our own commit may have landed meanwhile: then these rows may show it, or more, or not yet.
             counted, void = following(self.replica.last or last, found)
         except LedgerError:
-            return await self.read_all(lane)  # a part of what is there may lie before the place where we began
+            return await self.read_all(urgency)  # a part of what is there may lie before the place where we began
         self._apply(counted, void)
         for entry in counted:
             self.seen.add(entry)
         if old is not None and (shown.seen is None or self.seen.differ(old, shown.header or [], shown.seen)):
-            return await self.read_all(lane)  # people have moved rows, or worse
+            return await self.read_all(urgency)  # people have moved rows, or worse
         if part is not None and self.looked.changed(self.replica, part, shown.state):
             log.warning("somebody changed the tab state of %s; it is written anew", self.url)
             self.state_dirty = True
@@ -158,12 +158,12 @@ class Log:
         known = {entry.token for entry in found} | {replica.last.token if replica.last else "", ""}
         return not replica.void and all(entry.accepted in known for entry in found if entry.seq > replica.seq)
 
-    async def read_whole(self, lane: Lane) -> None:
+    async def read_whole(self, urgency: Urgency) -> None:
         """The whole journal, from its first row, as the next read would not."""
         async with self._read_lock:
-            await self.read_all(lane)
+            await self.read_all(urgency)
 
-    async def read_all(self, lane: Lane) -> None:
+    async def read_all(self, urgency: Urgency) -> None:
         """The whole journal. It must go on from where the replica stands, or begin anew after it."""
         replica, book_id = self.replica, self.book.spreadsheet_id
         self.whole_at = self.clock.boottime()
@@ -171,9 +171,9 @@ class Log:
             if n:
                 await self.pause(n)
             try:
-                rows = await self.book.rows(1, lane)
+                rows = await self.book.rows(1, urgency)
                 found = entries(rows, 1)
-                await self.spill.fetch(found, replica.blobs)
+                await self.long_values.fetch(found, replica.blobs)
                 if self._follow(replica, found):
                     self.seen.learn(rows)
                     break
@@ -201,7 +201,7 @@ class Log:
 
     async def _leave_word(self) -> None:
         """What this process knows may be all that is left: keep it for who starts next, and for ``doctor --repair``."""
-        drive, book_id, last = self.spill.drive, self.book.spreadsheet_id, self.replica.last
+        drive, book_id, last = self.long_values.drive, self.book.spreadsheet_id, self.replica.last
         if last is None:
             await leave_heads(drive, book_id, [token for token, _ in await self.book.heads()])
         elif last.seq > self._rescued:
@@ -233,14 +233,14 @@ class Log:
         """``live``: these came while this process was reading, not before."""
         replica = self.replica
         for entry in counted:
-            whose = replica.apply(entry, self.spill.texts)
+            whose = replica.apply(entry, self.long_values.texts)
             self.witness.saw(whose, float(entry.at), live=live)
         for entry in void:
             if entry.token not in replica.void:
                 log.error("several commits on one head were accepted in %s: entry %s is void", self.url, entry.token)
                 replica.void.append(entry.token)
         if counted:
-            self.spill.committed(replica.files)
+            self.long_values.committed(replica.files)
         if replica.woke:
             replica.woke = False
             self.work.set()
@@ -286,7 +286,7 @@ class Log:
                 requests += more
             asked, place = clock.boottime(), 1 if entry.snapshot else after
             try:
-                echo = await self.book.send(requests, place, sent.lane, runs=runs, paid=paid)
+                echo = await self.book.send(requests, place, sent.urgency, runs=runs, paid=paid)
             except Invalid as refusal:
                 if is_fence(refusal):
                     tried.append(fence)
@@ -306,7 +306,7 @@ class Log:
                     tries += 1
                     if tries > READS:
                         raise LedgerError(f"the journal of {self.url} cannot be written: {refusal}") from refusal
-                    await self.read_whole(sent.lane)
+                    await self.read_whole(sent.urgency)
             except Unanswered as error:
                 unanswered = True
                 tries += 1
@@ -332,7 +332,7 @@ class Log:
         if whole:
             self.whole_at = float("-inf")
         try:
-            await self.sync(sent.lane)
+            await self.sync(sent.urgency)
         except LedgerUnavailable:
             if unanswered:
                 self.unknown = sent
@@ -355,7 +355,7 @@ class Log:
         rivals = {row[0] for row in echo.tokens if len(row) > 1 and row[1] == entry.prev_token} - {entry.token}
         there = any(row and row[0] == entry.token for row in echo.tokens)
         if rivals or not there or echo.accepted not in (entry.prev_token, "", *replica.void):
-            await self.read_whole(sent.lane)
+            await self.read_whole(sent.urgency)
             return replica.commits.get(entry.seq) == entry.commit_id
         if replica.seq < entry.seq:  # else a read has shown it before the answer came
             height = len(cells(entry))

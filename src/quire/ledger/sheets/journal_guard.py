@@ -57,7 +57,7 @@ class Seen:
                 break
             rows += 1
         last = first + rows - 1
-        # Told now, not when the next look begins: rows come all the time, and it would look at nothing else.
+        # Reported now, not when the next check begins: rows come all the time, and it would check nothing else.
         self._next = last + 1 if last < len(self._rows) else 2
         return (first, last) if rows else None
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from quire.errors import LedgerError
 from quire.ledger.blobs import resolved
-from quire.ledger.columns import TABLES, row_of, shortened, with_blobs
+from quire.ledger.columns import TABLES, put_aside, row_of, with_blobs
 from quire.model.event import Event
 from quire.model.row import field_names, field_values
 
@@ -206,8 +206,8 @@ def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[En
 def accepted_in_order(rivals: Sequence[Entry], known: Mapping[str, Entry]) -> list[Entry]:
     """Entries that follow the same one, first accepted first.
 
-    Each is told by what the book had accepted before it. Where that is not known, rows are taken to be inserted at the
-    end that their writer knew, so that who came first stands further down.
+    Each is identified by what the book had accepted before it. If that is not known, rows are taken to be inserted at
+    the end that their writer knew, so that the first one stands further down.
     """
     if len(rivals) < 2:
         return list(rivals)
@@ -245,7 +245,7 @@ def beginning(found: Sequence[Entry]) -> Entry:
 # -- bodies ----------------------------------------------------------------------------------------------------------
 
 
-def shortened_rows(rows: Mapping[type[Any], Sequence[Any]]) -> tuple[dict[str, list[Any]], dict[str, str]]:
+def rows_with_references(rows: Mapping[type[Any], Sequence[Any]]) -> tuple[dict[str, list[Any]], dict[str, str]]:
     """Return the rows by the names of their tables, and the long values that stand beside them.
 
     A row is stored as the list of its values, in the order of its fields. A line that has no ``seq`` yet is
@@ -255,7 +255,7 @@ def shortened_rows(rows: Mapping[type[Any], Sequence[Any]]) -> tuple[dict[str, l
     short: dict[str, list[Any]] = {}
     for type_, given in rows.items():
         if given:
-            made = [field_values(shortened(row, type_, INLINE_CHARACTERS, blobs)) for row in given]
+            made = [field_values(put_aside(row, type_, INLINE_CHARACTERS, blobs)) for row in given]
             short[TABLES[type_][0]] = made if type_ is not Event else [row[1:] if not row[0] else row for row in made]
     return short, blobs
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from quire.clock import SYSTEM, Clock, new_id
 from quire.errors import Crowded, LedgerError, LedgerUnavailable, WorkerClosed
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.credentials import Credentials, StaticToken, default, from_file
 from quire.google.drive import Drive
 from quire.google.error import GoogleError, Invalid
@@ -29,7 +29,7 @@ from quire.ledger.sheets.book import JOURNAL_ID, STATE_ID, Book, protection, wid
 from quire.ledger.sheets.commits import Commits, SnapshotTooLong
 from quire.ledger.sheets.journal import READS, Log, ledger_error
 from quire.ledger.sheets.journal_rows import body_of, new_entry
-from quire.ledger.sheets.long_values import Spill
+from quire.ledger.sheets.long_values import LongValues
 from quire.ledger.sheets.mark import Mark, read_marks, write_mark
 from quire.ledger.sheets.plan import Plan
 from quire.ledger.sheets.replica import Replica
@@ -123,9 +123,9 @@ class SheetsLedger(Ledger):
         self.transport = Transport(credentials, endpoint=endpoint, per_minute=quota)
         self.book = Book(Sheets(self.transport), self.spreadsheet_id)
         self.drive = Drive(self.transport)
-        self.spill = Spill(self.drive, self.spreadsheet_id, self.clock)
+        self.long_values = LongValues(self.drive, self.spreadsheet_id, self.clock)
         self.witness = Witness(self.clock)
-        self._log = Log(self.book, self.spill, self.witness, self.clock, self.url)
+        self._log = Log(self.book, self.long_values, self.witness, self.clock, self.url)
         self._commits = Commits(self._log, self.clock)
 
     @property
@@ -201,7 +201,7 @@ class SheetsLedger(Ledger):
         if self.book.narrow:
             await self.book.sheets.spreadsheets_batch_update(self.spreadsheet_id, [widened()], repeatable=True)
             self.book.narrow = False
-        await self.log.read_whole(Lane.CLAIM)
+        await self.log.read_whole(Urgency.CLAIM)
         if not await self.book.stale_head_is_refused():
             raise LedgerError(
                 f"the book {self.spreadsheet_id} accepted a commit on a head that never was: several workers could "
@@ -257,23 +257,23 @@ class SheetsLedger(Ledger):
         return self.clock.now()
 
     async def _ask(
-        self, plan: Callable[[Plan], T], lane: Lane, *, alone: bool = False, worker: str = "", lag: float = 0.0
+        self, plan: Callable[[Plan], T], urgency: Urgency, *, alone: bool = False, worker: str = "", lag: float = 0.0
     ) -> T:
         self.log.check()
-        return await self._commits.ask(plan, lane, alone=alone, worker=worker, lag=lag)
+        return await self._commits.ask(plan, urgency, alone=alone, worker=worker, lag=lag)
 
     # -- verbs that write ------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict]:
         workers = {change.worker for change in changes if change.worker is not None}
-        lane = Lane.RECEIPT if any(map(_has_receipts, changes)) else Lane.SETTLE
+        urgency = Urgency.RECEIPT if any(map(_has_receipts, changes)) else Urgency.SETTLE
 
         def plan(plan: Plan) -> list[Verdict]:
             verdicts = verbs.commit(plan.draft, changes)
             plan.by = next(iter(workers), plan.by)
             return verdicts
 
-        verdicts = await self._ask(plan, lane, worker=next(iter(workers)) if len(workers) == 1 else "")
+        verdicts = await self._ask(plan, urgency, worker=next(iter(workers)) if len(workers) == 1 else "")
         if not self._acted and any(receipt.open for change in changes for receipt in change.receipts):
             self._acted = True
             await self._mark()
@@ -282,10 +282,10 @@ class SheetsLedger(Ledger):
     async def claim(self, claim: Claim) -> Claimed:
         self.log.work.clear()
         self._own.add(claim.worker)
-        return await self._ask(lambda plan: plan.claim(claim), Lane.CLAIM, worker=claim.worker)
+        return await self._ask(lambda plan: plan.claim(claim), Urgency.CLAIM, worker=claim.worker)
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
-        return await self._ask(lambda plan: verbs.send(plan.draft, sends), Lane.SETTLE)
+        return await self._ask(lambda plan: verbs.send(plan.draft, sends), Urgency.SETTLE)
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
         def plan(plan: Plan) -> Beaten:
@@ -301,10 +301,10 @@ class SheetsLedger(Ledger):
                 raise WorkerClosed(f"worker {worker.worker_id} was closed: its lease ran out")
             return beaten
 
-        return await self._ask(plan, Lane.BEAT)
+        return await self._ask(plan, Urgency.BEAT)
 
     async def farewell(self, worker_id: str) -> None:
-        await self._ask(lambda plan: plan.farewell(worker_id), Lane.BEAT)
+        await self._ask(lambda plan: plan.farewell(worker_id), Urgency.BEAT)
 
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         transport = self.transport
@@ -312,14 +312,14 @@ class SheetsLedger(Ledger):
         expired = any(worker.closed is None and worker.expires_at < self.clock.now() for worker in workers)
         # Nobody is taken for dead on an old view, nor in the middle of an outage; and whoever only writes looks, too.
         if expired or self.clock.boottime() - self.log.read_at >= self.traits.poll_seconds:
-            await self.log.sync(Lane.CLAIM)
+            await self.log.sync(Urgency.CLAIM)
 
         def silent(worker: Worker) -> bool:
             right = self.clock is not SYSTEM or abs(transport.skew) <= SKEW_SECONDS
             return right and self.witness.judge(self._google_now(), transport.troubled_at)(worker)
 
         recovered = await self._ask(
-            lambda plan: plan.recover(limit, dead, silent=silent), Lane.CLAIM, lag=self.traits.poll_seconds
+            lambda plan: plan.recover(limit, dead, silent=silent), Urgency.CLAIM, lag=self.traits.poll_seconds
         )
         processes = {(worker.boot_id, worker.pid) for worker in recovered.open}
         for write in (False, True):
@@ -328,7 +328,7 @@ class SheetsLedger(Ledger):
         return recovered
 
     def _google_now(self) -> float:
-        """What Google's clock shows, by its last answer; a told clock is everybody's."""
+        """Return what Google's clock shows, by its last answer. A clock that was given is everybody's."""
         return self.clock.now() - (self.transport.skew if self.clock is SYSTEM else 0.0)
 
     async def _tidy(self) -> None:
@@ -360,7 +360,7 @@ class SheetsLedger(Ledger):
         def plan(plan: Plan) -> None:
             plan.mend = True
 
-        await self._ask(plan, Lane.VIEW, alone=True)
+        await self._ask(plan, Urgency.VIEW, alone=True)
 
     async def compact(self, still: Callable[[], bool] = lambda: True) -> bool:
         """Begin a new generation whose first entry says it all; the entries before it go. False: it is too much.
@@ -373,23 +373,23 @@ class SheetsLedger(Ledger):
             return plan.snapshot
 
         try:
-            if await self._ask(plan, Lane.ARCHIVE, alone=True):
+            if await self._ask(plan, Urgency.ARCHIVE, alone=True):
                 replica = self.replica
-                await self.spill.collect(replica.files.values(), replica.home)
+                await self.long_values.collect(replica.files.values(), replica.home)
         except SnapshotTooLong as error:
             log.warning("%s", error)
             return False
         return True
 
     async def order(self, order: Order) -> Standing:
-        await self._ask(lambda plan: plan.order(order), Lane.RECEIPT, alone=True)
+        await self._ask(lambda plan: plan.order(order), Urgency.RECEIPT, alone=True)
         return self._standing()
 
     async def keep(self, setting: Setting) -> bool:
-        return await self._ask(lambda plan: plan.keep(setting), Lane.SETTLE)
+        return await self._ask(lambda plan: plan.keep(setting), Urgency.SETTLE)
 
     async def forget(self, events: Sequence[Event]) -> int:
-        return await self._ask(lambda plan: plan.forget(events), Lane.ARCHIVE, alone=True)
+        return await self._ask(lambda plan: plan.forget(events), Urgency.ARCHIVE, alone=True)
 
     async def restore(self, type_: type[Row], given: Sequence[Row], epoch: int) -> None:
         def plan(plan: Plan) -> None:
@@ -397,7 +397,7 @@ class SheetsLedger(Ledger):
                 raise LedgerError(f"the ledger {self.url} is open; rows are copied into a closed one only")
             plan.restored = (type_, given, epoch)
 
-        await self._ask(plan, Lane.ARCHIVE, alone=True)
+        await self._ask(plan, Urgency.ARCHIVE, alone=True)
         self.log.state_dirty = True
 
     # -- verbs that read -------------------------------------------------------------------------------------------
@@ -408,11 +408,11 @@ class SheetsLedger(Ledger):
         return Standing(now, tables.epoch, controls, tuple(tables.open_intents(now)), tables.sealed)
 
     async def standing(self) -> Standing:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         return self._standing()
 
     def _seen(self, record: Record) -> Record:
-        return told_lost(as_seen(record, self.replica.tables.all_controls.values()))
+        return marked_lost(as_seen(record, self.replica.tables.all_controls.values()))
 
     def _held_here(self, record_ids: Sequence[str]) -> bool:
         """These records run under workers of this process, so what they have written is known here."""
@@ -420,58 +420,58 @@ class SheetsLedger(Ledger):
         return all(row is not None and row.status is Status.RUNNING and row.worker in self._own for row in rows)
 
     async def load(self, record_ids: Sequence[str]) -> list[Record]:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         rows = (self.replica.tables.record(record_id) for record_id in record_ids)
         return [self._seen(row) for row in rows if row is not None]
 
     async def find(self, query: Query) -> list[Record]:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         tables = self.replica.tables
         rows = tables.children_of(query.parent_id) if query.parent_id else tables.all_records.values()
         return tables.find(query, map(self._seen, rows))
 
     async def counts(self) -> list[Count]:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         tables = self.replica.tables
         return tables.counts(map(self._seen, tables.all_records.values()))
 
     async def events(self, *, record_id: str = "", after: int = 0, limit: int = 1000) -> list[Event]:
-        await self.log.sync(Lane.ARCHIVE)
+        await self.log.sync(Urgency.ARCHIVE)
         tables = self.replica.tables
         rows = tables.events_of(record_id) if record_id else tables.all_events
         return [event for event in rows if event.seq > after][:limit]
 
     async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:
         if keys or not self._held_here(record_ids):
-            await self.log.sync(Lane.CLAIM)
+            await self.log.sync(Urgency.CLAIM)
         tables = self.replica.tables
         found = [receipt for record_id in record_ids for receipt in tables.receipts_of(record_id)]
         found += [receipt for key in keys if (receipt := tables.receipt(key)) is not None]
         return sorted(found, key=lambda receipt: (receipt.record_id, receipt.seq))
 
     async def signals(self, record_id: str) -> list[Signal]:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         return self.replica.tables.signals_of(record_id)
 
     async def fanins(self, parent_id: str) -> list[Fanin]:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         return self.replica.tables.fanins(parent_id)
 
     async def workers(self) -> list[Worker]:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         return list(self.replica.tables.all_workers.values())
 
     async def setting(self, name: str) -> Setting | None:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         return self.replica.tables.all_settings.get(name)
 
     async def settings(self, prefix: str) -> list[Setting]:
-        await self.log.sync(Lane.VIEW)
+        await self.log.sync(Urgency.VIEW)
         return [row for name, row in sorted(self.replica.tables.all_settings.items()) if name.startswith(prefix)]
 
     async def dump(self, type_: type[Row], *, after: tuple[Any, ...] = (), limit: int = 1000) -> list[Row]:
         if not after:
-            await self.log.sync(Lane.ARCHIVE)
+            await self.log.sync(Urgency.ARCHIVE)
         return [row for row in self.replica.tables.rows_of(type_) if not after or key_of(row) > after][:limit]
 
     async def settings_warnings(self) -> list[str]:
@@ -496,7 +496,7 @@ def _has_receipts(change: Change) -> bool:
     )
 
 
-def told_lost(row: Row) -> Row:
+def marked_lost(row: Row) -> Row:
     """The row for people's eyes: a value whose file in Drive is gone says so, and is never something else."""
     found: Any = row
     for name in LONG.get(type(row), ()):

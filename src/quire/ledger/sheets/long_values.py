@@ -30,7 +30,7 @@ _AT_ONCE = 8
 _LOT = 20
 
 
-class Spill:
+class LongValues:
     """The files of one book."""
 
     def __init__(self, drive: Drive, spreadsheet_id: str, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from quire.clock import next_id
 from quire.ledger.base import Recovered
 from quire.ledger.columns import references
 from quire.ledger.memory.tables import Tables
-from quire.ledger.sheets.journal_rows import shortened_rows
+from quire.ledger.sheets.journal_rows import rows_with_references
 from quire.ledger.sheets.replica import Replica
 from quire.model.change import Beaten, Change, Claim, Claimed, Holding, Order, Slot
 from quire.model.event import Event
@@ -95,7 +95,7 @@ class Plan:
             others["forgotten"] = [[event.seq, event.hash] for event in self.forgotten]
         if draft.woke:
             others["woke"] = True
-        short, blobs = shortened_rows(rows)
+        short, blobs = rows_with_references(rows)
         return short, {name: text for name, text in blobs.items() if name not in replica.blobs}, {}, others
 
     # -- the replica, seen through the draft -----------------------------------------------------------------------

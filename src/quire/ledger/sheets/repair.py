@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quire.clock import new_id
 from quire.errors import LedgerError
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.ledger.sheets.book import HEAD, HEAD_RANGE, JOURNAL_ID, STATE_ID, protection
 from quire.ledger.sheets.journal_rows import (
     COLUMNS,
@@ -50,25 +50,25 @@ class Found(NamedTuple):
 
 async def repair(ledger: SheetsLedger) -> list[str]:
     """Mend what can be mended for sure, on a ledger that is connected, not open. Answers what was done, in words."""
-    told = await _looks(ledger)
+    done = await _looks(ledger)
     found = await journal(ledger)
     heads = await ledger.book.heads()
     if found.damage:
-        # Before anybody is told to restore an older version: who starts on that must know how far the book was.
+        # Before a person is asked to restore an older version: a process that starts on it must know the book's end.
         await leave_heads(ledger.drive, ledger.spreadsheet_id, (token for token, _ in heads))
-        return [*told, await _from_rescue(ledger, found, heads)]
+        return [*done, await _from_rescue(ledger, found, heads)]
     last = found.chain[-1]
     if (await read_marks(ledger.drive, ledger.spreadsheet_id)).seq > last.seq:
-        return [*told, await _from_rescue(ledger, found, heads)]
+        return [*done, await _from_rescue(ledger, found, heads)]
     if any(token == last.token or token in found.void for token, _ in heads):
-        return told
+        return done
     at = next((n for n, entry in enumerate(found.chain) if any(token == entry.token for token, _ in heads)), None)
     if at is not None:
-        return [*told, await _cut(ledger, found.chain, at)]
+        return [*done, await _cut(ledger, found.chain, at)]
     if heads:
-        return [*told, await _from_rescue(ledger, found, heads)]
+        return [*done, await _from_rescue(ledger, found, heads)]
     await send(ledger, [new_head(last.token)])
-    return [*told, f"the head was gone and stands on the journal's last entry ({last.seq}) again"]
+    return [*done, f"the head was gone and stands on the journal's last entry ({last.seq}) again"]
 
 
 async def _looks(ledger: SheetsLedger) -> list[str]:
@@ -81,29 +81,29 @@ async def _looks(ledger: SheetsLedger) -> list[str]:
             f"the tab of the journal was deleted from the book {ledger.spreadsheet_id}; restore the book to a version "
             "before that (File > Version history)"
         )
-    told: list[str] = []
+    done: list[str] = []
     requests: list[dict[str, Any]] = []
     for sheet_id, name in ((JOURNAL_ID, "journal"), (STATE_ID, "state")):
         tab = tabs.get(sheet_id)
         if tab is not None and not tab["properties"].get("hidden"):
             properties = {"sheetId": sheet_id, "hidden": True}
             requests.append({"updateSheetProperties": {"properties": properties, "fields": "hidden"}})
-            told.append(f"the tab {name} is hidden again")
+            done.append(f"the tab {name} is hidden again")
         if tab is not None and not tab.get("protectedRanges"):
             requests.append(protection(sheet_id, f"Quire's {name}"))
-            told.append(f"the tab {name} is protected again")
+            done.append(f"the tab {name} is protected again")
     await ledger.book.look()
-    rows = await ledger.book.rows(1, Lane.VIEW)
+    rows = await ledger.book.rows(1, Urgency.VIEW)
     if not rows or tuple(rows[0][: len(COLUMNS)]) != COLUMNS:
         if rows and holds_entry(rows[0]):
             requests += _insert_row(JOURNAL_ID)
         cells = [{"userEnteredValue": {"stringValue": name}} for name in COLUMNS]
         start = {"sheetId": JOURNAL_ID, "rowIndex": 0, "columnIndex": 0}
         requests.append({"updateCells": {"rows": [{"values": cells}], "fields": "userEnteredValue", "start": start}})
-        told.append("the header of the journal reads as it should again")
+        done.append("the header of the journal reads as it should again")
     if requests:
         await send(ledger, requests)
-    return told
+    return done
 
 
 def _insert_row(sheet_id: int) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def _insert_row(sheet_id: int) -> list[dict[str, Any]]:
 
 
 async def journal(ledger: SheetsLedger) -> Found:
-    rows = await ledger.book.rows(1, Lane.VIEW)
+    rows = await ledger.book.rows(1, Urgency.VIEW)
     try:
         found = entries(rows, 1)
         first = beginning(found)
@@ -139,7 +139,7 @@ async def send(ledger: SheetsLedger, requests: list[dict[str, Any]]) -> None:
 async def _cut(ledger: SheetsLedger, chain: list[Entry], at: int) -> str:
     """Take away rows that follow the entry on which the head stands: no commit wrote them."""
     head, past = chain[at], {entry.token for entry in chain[at + 1 :]}
-    rows = await ledger.book.rows(1, Lane.VIEW)
+    rows = await ledger.book.rows(1, Urgency.VIEW)
     places = [n for n, row in enumerate(rows) if len(row) > 2 and row[2] in past]
     requests = [_fence(head.token)]
     for place in reversed(places):
@@ -172,7 +172,7 @@ async def _from_rescue(ledger: SheetsLedger, found: Found, heads: list[tuple[str
 async def _before(ledger: SheetsLedger, head: str) -> list[str]:
     """What the book had accepted before the head, as far as what came after it does not count."""
     try:
-        found = {entry.token: entry for entry in entries(await ledger.book.rows(1, Lane.VIEW), 1)}
+        found = {entry.token: entry for entry in entries(await ledger.book.rows(1, Urgency.VIEW), 1)}
     except JournalDamaged:
         return []
     before: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from quire.ledger.columns import references
 from quire.ledger.memory.tables import Tables
-from quire.ledger.sheets.journal_rows import Entry, decoded, files_of, opened, shortened_rows
+from quire.ledger.sheets.journal_rows import Entry, decoded, files_of, opened, rows_with_references
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record
@@ -122,7 +122,7 @@ class Replica:
         }
         if self.home:
             others["home"] = self.home
-        short, blobs = shortened_rows(rows)
+        short, blobs = rows_with_references(rows)
         lost = {reference for type_, given in rows.items() for reference in references(given, type_)}
         files = {reference: self.files[reference] for reference in (*blobs, *sorted(lost)) if reference in self.files}
         return short, {name: text for name, text in blobs.items() if name not in files}, files, others

@@ -48,7 +48,7 @@ class Witness:
             self._last |= dict.fromkeys(names, now)
 
     def landed(self, mark: float, troubled_at: float | None) -> None:
-        """A commit of this process landed, at ``mark`` on the clock on which trouble is told."""
+        """A commit of this process landed, at ``mark`` on the clock of ``troubled_at``."""
         if self._able_since is None or (troubled_at is not None and troubled_at >= self._able_mark):
             self._able_since, self._able_mark = self._clock.boottime(), mark
 

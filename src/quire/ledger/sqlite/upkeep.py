@@ -79,7 +79,7 @@ class Upkeep:
                         f"the ledger {str(self._file.path)!r} is open; rows are copied into a closed one only"
                     )
                 blobs: dict[str, str] = {}
-                put: list[Any] = [rows.shortened(row, type_, self._inline_bytes, blobs) for row in given]
+                put: list[Any] = [rows.put_aside(row, type_, self._inline_bytes, blobs) for row in given]
                 if type_ is Record:
                     put = [(*field_values(row), row.rank) for row in put]
                 else:

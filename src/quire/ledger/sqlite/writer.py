@@ -92,7 +92,7 @@ def write(db: sqlite3.Connection, view: View, draft: Draft, limit: int) -> None:
         _write_records(db, view, draft, limit, blobs)
     if draft.events:
         _write_many(
-            db, _add_events, [field_values(rows.shortened(event, Event, limit, blobs))[1:] for event in draft.events]
+            db, _add_events, [field_values(rows.put_aside(event, Event, limit, blobs))[1:] for event in draft.events]
         )
     for type_, changed in (
         (Receipt, draft.receipts),
@@ -103,7 +103,7 @@ def write(db: sqlite3.Connection, view: View, draft: Draft, limit: int) -> None:
         (Bucket, draft.buckets),
     ):
         if changed:
-            short = [field_values(rows.shortened(row, type_, limit, blobs)) for row in changed.values()]
+            short = [field_values(rows.put_aside(row, type_, limit, blobs)) for row in changed.values()]
             _write_many(db, partial(_put, type_), short)
     if blobs:
         db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
@@ -115,7 +115,7 @@ def _write_records(db: sqlite3.Connection, view: View, draft: Draft, limit: int,
     new: list[tuple[Any, ...]] = []
     known: dict[_Families, list[tuple[Any, ...]]] = {}
     for record_id, record in draft.records.items():
-        row = rows.shortened(record, Record, limit, blobs)
+        row = rows.put_aside(record, Record, limit, blobs)
         before = None if draft.is_new(record_id) else view.known(record_id)
         if before is None:
             new.append((*field_values(row), record.rank))

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from quire.errors import InputError
 from quire.google.address import sheets_address
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.credentials import StaticToken, default, from_file
 from quire.google.sheets import Sheets
 from quire.google.transport import Transport
@@ -83,7 +83,7 @@ class Book:
             "properties.timeZone,namedRanges(name,range),"
             "sheets.properties(sheetId,title,gridProperties(rowCount,columnCount))"
         )
-        found = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields=fields, lane=Lane.VIEW)
+        found = await self.sheets.spreadsheets_get(self.spreadsheet_id, fields=fields, urgency=Urgency.VIEW)
         self.time_zone = found.get("properties", {}).get("timeZone", self.time_zone)
         self.ranges = {}
         for named in found.get("namedRanges", []):
@@ -122,12 +122,12 @@ class Book:
     async def _read(self, ranges: Sequence[Mapping[str, int]], render: str) -> list[Rows]:
         filters = [{"gridRange": dict(area)} for area in ranges]
         return await self.sheets.values_batch_get_by_data_filter(
-            self.spreadsheet_id, filters, value_render_option=render, lane=Lane.VIEW
+            self.spreadsheet_id, filters, value_render_option=render, urgency=Urgency.VIEW
         )
 
     async def write(self, requests: Sequence[Request], *, repeatable: bool = False) -> list[dict[str, Any]]:
         """One batch, whole or not at all; its replies."""
         answer = await self.sheets.spreadsheets_batch_update(
-            self.spreadsheet_id, requests, repeatable=repeatable, lane=Lane.VIEW
+            self.spreadsheet_id, requests, repeatable=repeatable, urgency=Urgency.VIEW
         )
         return list(answer.get("replies", []))

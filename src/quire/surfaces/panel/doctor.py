@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from quire.explain import words as telling
-from quire.google.budget import Lane
+from quire.google.budget import Urgency
 from quire.google.error import GoogleError
 from quire.ledger.base import Ledger
 from quire.model.codec import parse
@@ -61,7 +61,7 @@ async def _tables(ledger: Ledger, book: str) -> list[Found]:
 
 async def _sheet(book: Book) -> list[Found]:
     fields = "sheets(properties(sheetId,title,hidden),protectedRanges(range))"
-    answer = await book.sheets.spreadsheets_get(book.spreadsheet_id, fields=fields, lane=Lane.VIEW)
+    answer = await book.sheets.spreadsheets_get(book.spreadsheet_id, fields=fields, urgency=Urgency.VIEW)
     tabs = {tab["properties"].get("sheetId", 0): tab for tab in answer.get("sheets", [])}
     found = [Found("well", f"the panel {book.url} is reached")]
     if STATE_ID not in tabs and TABLE_ID not in tabs:

@@ -2,8 +2,8 @@
 
 If nothing but its place in the queue decides about a record, the server takes it by itself: it finds what is due,
 writes the rows and their lines, and returns them, in one flush. What it writes is what the rules would decide, to the
-byte; tests/ledger/test_postgres_claim.py compares the two. Steps with a cap or a rate are claimed under locks, and so
-is a claim whose first answer was lost.
+byte; tests/ledger/test_postgres_claims_by_server.py compares the two. Steps with a cap or a rate are claimed under
+locks, and so is a claim whose first answer was lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from quire.model.change import Claim, Claimed, Slot
 from quire.model.record import Record, Status
 from quire.model.row import field_names, replace
 from quire.rules.claims import limited, may_claim, runs_of
-from quire.rules.moves import claim_told
+from quire.rules.moves import claim_body
 from quire.rules.orders import sealed_text
 
 #: Where the queue of a step begins: at its mark.
@@ -243,7 +243,7 @@ class _Sent(NamedTuple):
 @lru_cache(maxsize=1024)
 def _line_around_run(worker: str, step: str) -> tuple[str, str, str]:
     """Return the line of a claim, parted at the id of the run."""
-    return claim_told(worker, "", step).partition(_RUN)
+    return claim_body(worker, "", step).partition(_RUN)
 
 
 @lru_cache(maxsize=256)

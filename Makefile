@@ -122,6 +122,7 @@ pages: $(VENV)/dev browser
 	@$(BIN)/python -m quire.surfaces.cli.error_reference > docs/errors.md
 	@$(BIN)/python docs/tools/configuration.py
 	@$(BIN)/python docs/tools/reference.py
+	@$(BIN)/python docs/tools/llms.py
 	@$(BIN)/python docs/tools/pictures.py
 
 bench: $(VENV)/dev

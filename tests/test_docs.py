@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 import quire
-from docs.tools import configuration
-from quire.errors import QuireError
+from docs.tools import configuration, llms, reference
+from quire.errors import DefinitionError, InputError, LedgerError, QuireError
 from quire.surfaces.alerts import channel
 from quire.surfaces.cli import error_reference
 from quire.surfaces.cli.beside import checked_telemetry
@@ -23,7 +23,15 @@ from tests.pages import NO_PLACE, NOT_HERE, Block, blocks, commands, reading
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 #: Pages that are made from the code or from measurements; other tests compare them with what they are made from.
-MADE = {"benchmarks.md", "benchmarks-sheets.md", "cli.md", "errors.md", "orders.md", "transitions.md"}
+MADE = {
+    "benchmarks.md",
+    "benchmarks-sheets.md",
+    "cli.md",
+    "errors.md",
+    "orders.md",
+    "reference.md",
+    "transitions.md",
+}
 PAGES = [
     *(ROOT / "README.md", ROOT / "packages/hectograph/README.md", ROOT / "packages/quire-adk/README.md"),
     *sorted(page for page in DOCS.glob("*.md") if page.name not in MADE and page.name not in NO_PLACE),
@@ -172,6 +180,22 @@ def test_the_page_about_the_configuration_is_up_to_date_and_whole(desk: Path) ->
     keys = {f"QUIRE_{key.name.upper()}" for key in KEYS}
     missing = configuration.named(sources) - keys - set(configuration.VARIABLES)
     assert {name for name in missing if not inner.match(name)} <= {"QUIRE_OIDC_SECRET"}
+
+
+def test_the_reference_is_up_to_date_and_every_name_has_an_example() -> None:
+    assert (DOCS / "reference.md").read_text() == reference.markdown(), "run: python docs/tools/reference.py"
+    # Constants have none, and a new name may come before its example.
+    silent = [name for name in reference.silent() if not isinstance(getattr(quire, name), dict)]
+    assert set(silent) <= {"Table"}
+
+
+def test_what_is_raised_is_found_in_the_code() -> None:
+    assert DefinitionError in reference.raised(quire.Workflow.step)
+    assert {InputError, LedgerError} <= set(reference.raised(quire.aopen))
+
+
+def test_the_list_of_pages_for_programs_is_up_to_date() -> None:
+    assert (ROOT / "llms.txt").read_text() == llms.text(), "run: python docs/tools/llms.py"
 
 
 def test_the_reference_of_errors_is_up_to_date_and_each_says_what_to_do() -> None:

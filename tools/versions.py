@@ -23,7 +23,7 @@ RESOLUTIONS = {"newest": "highest", "oldest": "lowest-direct"}
 def resolved(which: str) -> Path:
     """Write the versions that are taken, and return the file."""
     python = ".".join(map(str, sys.version_info[:2]))
-    words = [UV, "pip", "compile", "--quiet", "--resolution", RESOLUTIONS[which], "--python-version", python]
+    words = [str(UV), "pip", "compile", "--quiet", "--resolution", RESOLUTIONS[which], "--python-version", python]
     words += ["--extra", "dev", "--no-annotate", "--no-header", "pyproject.toml"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     kept = [line for line in done.stdout.splitlines() if "packages/" not in line]

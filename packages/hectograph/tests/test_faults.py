@@ -305,3 +305,62 @@ def test_counters_by_kind_user_and_request(api: Api, book: Book) -> None:
     assert found["request addNamedRange"] == 1
     assert found["user one"] == 2
     assert found["status 200"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "reason", "status", "domain", "text"),
+    [
+        (
+            "/calendar/v3/calendars/primary/events",
+            "quotaExceeded",
+            403,
+            "usageLimits",
+            "Calendar usage limits exceeded.",
+        ),
+        ("/calendar/v3/calendars/primary/events", "fullSyncRequired", 410, "calendar", "a full sync is required"),
+        ("/gmail/v1/users/me/profile", "userRateLimitExceeded", 403, "usageLimits", "User Rate Limit Exceeded"),
+        ("/gmail/v1/users/me/profile", "accessNotConfigured", 403, "usageLimits", "is disabled"),
+        ("/drive/v3/files", "sharingRateLimitExceeded", 403, "global", "Rate limit exceeded."),
+        ("/v1/forms/x", "RESOURCE_EXHAUSTED", 429, None, "Resource has been exhausted"),
+    ],
+)
+def test_a_refusal_is_named_by_its_reason_alone(
+    api: Api, path: str, reason: str, status: int, domain: str | None, text: str
+) -> None:
+    fault(api, fault="error", reason=reason)
+
+    with pytest.raises(Refused) as refused:
+        api("GET", path)
+
+    error = refused.value.body["error"]
+    assert refused.value.status == error["code"] == status and text in error["message"]
+    if domain is None:
+        assert "errors" not in error and error["status"] == "RESOURCE_EXHAUSTED"
+    else:
+        assert (error["errors"][0]["reason"], error["errors"][0]["domain"]) == (reason, domain)
+
+
+def test_a_search_by_a_property_is_late_and_one_by_folder_is_not(api: Api) -> None:
+    api("POST", "/emulator/clock", {"now": "2026-03-04T12:00:00Z"})
+    api("POST", "/emulator/settings", {"switches": {"list_lag": 60}})
+    made = api("POST", "/drive/v3/files", {"name": "x", "appProperties": {"quire": "k"}})
+    by_mark = "appProperties has { key='quire' and value='k' }"
+
+    assert api("GET", "/drive/v3/files", q="'root' in parents")["files"][0]["id"] == made["id"]
+    assert api("GET", "/drive/v3/files", q=by_mark)["files"] == []
+    api("POST", "/emulator/clock", {"advance_seconds": 61})
+    assert api("GET", "/drive/v3/files", q=by_mark)["files"][0]["id"] == made["id"]
+
+
+@pytest.mark.parametrize(("word", "kept"), [("both", 3), ("last", 2)])
+def test_of_two_permissions_at_once_the_last_one_counts_where_the_switch_says_so(
+    api: Api, word: str, kept: int
+) -> None:
+    api("POST", "/emulator/clock", {"now": "2026-03-04T12:00:00Z"})
+    api("POST", "/emulator/settings", {"switches": {"permission_race": word}})
+    key = api("POST", "/drive/v3/files", {"name": "x"})["id"]
+    for who in ("a@example.com", "b@example.com"):
+        body = {"type": "user", "role": "reader", "emailAddress": who}
+        api("POST", f"/drive/v3/files/{key}/permissions", body, sendNotificationEmail="false")
+    found = api("GET", f"/drive/v3/files/{key}/permissions", fields="permissions(emailAddress)")["permissions"]
+    assert len(found) == kept and found[-1] == {"emailAddress": "b@example.com"}

@@ -16,9 +16,9 @@ from hectograph.apis import services
 from hectograph.core import html
 from hectograph.core.discovery import Method
 from hectograph.core.error import DRIVE, ApiError, not_found
-from hectograph.core.faults import Call, Rule, wait_at
+from hectograph.core.faults import REASONS, Call, Rule, wait_at
 from hectograph.core.http import Dropped, Request, Response
-from hectograph.core.quota import Exceeded
+from hectograph.core.quota import PROJECT, Exceeded
 from hectograph.core.service import MethodCall, Service
 from hectograph.core.upload import Uploads
 from hectograph.signin import SignIn
@@ -221,11 +221,27 @@ def _inside(request: Request) -> frozenset[str]:
 
 
 def _told(rule: Rule, service: Service) -> ApiError:
-    status = int(rule.given.get("status", 503))
+    """Return the refusal that a rule asks for. A reason that is known brings its status, text and domain."""
+    reason = str(rule.given.get("reason", "backendError"))
+    known = REASONS.get(reason) if "reason" in rule.given else None
+    status = int(rule.given.get("status", known.status if known else 503))
     usual = {
         500: "Internal error encountered.",
         503: "The service is currently unavailable.",
         403: "The caller does not have permission",
     }
-    text = str(rule.given.get("message", usual.get(status, "The emulator was told to fail.")))
-    return service.refuse(status, text, str(rule.given.get("reason", "backendError")))
+    text = known.message if known else usual.get(status, "The emulator was told to fail.")
+    message = str(rule.given.get("message", text))
+    if status == 401 and "message" not in rule.given:
+        return service.envelope.bad_credentials()
+    details = [_disabled(service)] if reason == "accessNotConfigured" else None
+    return service.refuse(status, message, reason, domain=known.domain if known else "global", details=details)
+
+
+def _disabled(service: Service) -> dict[str, Any]:
+    return {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "SERVICE_DISABLED",
+        "domain": "googleapis.com",
+        "metadata": {"service": service.api.host, "consumer": f"projects/{PROJECT}"},
+    }

@@ -150,7 +150,9 @@ class World:
             found = service.acts().get(word)
             if found is not None:
                 with self.lock:
-                    return found(given)
+                    done = found(given)
+                    self.dirty()
+                    return done
         known = sorted(name for service in self.services.values() for name in service.acts())
         raise ValueError(f"nobody knows how to do {word!r}; known: {', '.join(known)}")
 

@@ -6,7 +6,7 @@
 |---|---|---|
 | ``rate_limit`` | ``scope`` user/project | 429 as recorded, nothing done |
 | ``drive_rate_limit`` | | 403 ``userRateLimitExceeded`` of Drive, nothing done |
-| ``error`` | ``status``, ``message``, ``reason`` | that answer (503 unless told), nothing done |
+| ``error`` | ``reason``, ``status``, ``message`` | that refusal, nothing done; a reason alone is enough |
 | ``reset`` | | the connection is reset, nothing done |
 | ``lost_answer`` | | it is done, then the connection is reset |
 | ``error_after`` | ``status`` | it is done, then the answer is that error |
@@ -34,6 +34,37 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What Google answers for a reason that a rule names."""
+
+    status: int
+    message: str
+    domain: str = "global"
+
+
+#: The refusals that a rule may name by their reason alone, as ``{"fault": "error", "reason": "quotaExceeded"}``.
+REASONS: Mapping[str, Reason] = {
+    "rateLimitExceeded": Reason(403, "Rate Limit Exceeded", "usageLimits"),
+    "userRateLimitExceeded": Reason(403, "User Rate Limit Exceeded", "usageLimits"),
+    "dailyLimitExceeded": Reason(403, "Daily Limit Exceeded", "usageLimits"),
+    "quotaExceeded": Reason(403, "Calendar usage limits exceeded.", "usageLimits"),
+    "sharingRateLimitExceeded": Reason(403, "Rate limit exceeded. Please try again later."),
+    "storageQuotaExceeded": Reason(403, "The user's Drive storage quota has been exceeded."),
+    "insufficientFilePermissions": Reason(403, "The user does not have sufficient permissions for this file."),
+    "accessNotConfigured": Reason(
+        403, "The API has not been used in this project before or it is disabled.", "usageLimits"
+    ),
+    "domainPolicy": Reason(403, "The domain administrators have disabled this app."),
+    "RESOURCE_EXHAUSTED": Reason(429, "Resource has been exhausted (e.g. check quota)."),
+    "authError": Reason(401, "Invalid Credentials"),
+    "notFound": Reason(404, "Not Found"),
+    "fullSyncRequired": Reason(410, "Sync token is no longer valid, a full sync is required.", "calendar"),
+    "backendError": Reason(503, "Backend Error"),
+    "internalError": Reason(500, "Internal Error"),
+}
 
 FAULTS = frozenset(
     {

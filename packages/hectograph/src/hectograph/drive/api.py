@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from hectograph.core import fieldmask, schema
 from hectograph.core.clock import stamp
@@ -42,6 +42,12 @@ class DriveApi(Service):
     envelope = DRIVE
     strict = False
     pages = ("/drive",)
+    switches: ClassVar = {
+        # After how many seconds a search finds a new name, a text, or a property; folders and types are found at once.
+        "list_lag": (0.0,),
+        # What becomes of two changes of one file's permissions within a second.
+        "permission_race": ("both", "last"),
+    }
 
     def handle(self, call: MethodCall) -> Response:
         method, parts, request = call.method, call.parts, call.request

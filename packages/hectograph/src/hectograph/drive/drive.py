@@ -316,8 +316,9 @@ class Drive:
                 text=read[file.mime_type].text(file) if file.mime_type in read else "",
             )
         ]
-        if self.name_lag_seconds and wanted.fields & _LAGGING:
-            old = self.now() - timedelta(seconds=self.name_lag_seconds)
+        lag = max(self.name_lag_seconds, float(self.switches["list_lag"]))
+        if lag and wanted.fields & _LAGGING:
+            old = self.now() - timedelta(seconds=lag)
             found = [f for f in found if (f.named or f.created) <= old]
         found.sort(key=lambda f: f.modified, reverse=True)
         keys = [part.split() for part in order.split(",") if part.strip()]

@@ -99,6 +99,8 @@ class File:
     revisions: list[Revision] = field(default_factory=list)
     #: When the name (or the file) came to be; the name index may lag behind this.
     named: datetime | None = None
+    #: When its permissions were last changed, and what they were before.
+    race: tuple[datetime, dict[str, dict[str, Any]]] | None = None
 
     @property
     def native(self) -> bool:

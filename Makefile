@@ -4,6 +4,8 @@
 #   make test    everything that is checked: style, types, imports, tests
 #   make lint    style and imports only        make types   types only
 #   make bench   the benchmarks                make bench-sheets   those of the Sheets ledger
+#   make simulate    whole systems on told time (SEEDS=10000, STORE=memory|sqlite)
+#   make simulate-broken    the same on an engine that is broken on purpose, in each way that is known
 #   make package builds the wheels into dist/, installs them into an empty environment and runs them there
 #   make test-versions   the tests with the newest and the oldest allowed versions of every dependency
 #   make release VERSION=0.2.0   says what a release would do; ARGS=--publish does it
@@ -31,7 +33,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types package test-versions release pages bench bench-sheets browser constraints clean
+.PHONY: help demo test lint format types package test-versions release pages bench bench-sheets simulate simulate-broken browser constraints clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -130,6 +132,12 @@ bench: $(VENV)/dev
 
 bench-sheets: $(VENV)/dev
 	$(BIN)/python bench/sheets.py $(ARGS)
+
+simulate: $(VENV)/dev
+	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),10000) --store $(or $(STORE),memory) $(ARGS)
+
+simulate-broken: $(VENV)/dev
+	$(BIN)/python -m tests.simulation --broken --seeds $(or $(SEEDS),2000) $(ARGS)
 
 # The dashboard is tested in a real browser, which is a package of the system and not of Python.
 browser:

@@ -50,6 +50,8 @@ class Orders:
             after = found[-1].record_id
             floors = (await self._link.ledger.standing()).controls
             for record in found:
+                if any(control.halted and control.scope in (EVERYWHERE, record.workflow) for control in floors):
+                    continue  # another halt still holds it: the end of that one brings it back
                 if record.status is not Status.CANCELLED and not outdated(record, floors):
                     continue
                 if record.parent_id is not None and (await self._reading.get(record.parent_id)).ended:

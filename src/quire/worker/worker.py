@@ -278,7 +278,7 @@ class Worker:
         held = self._given | {record_id: hold.record.version for record_id, hold in self.holds.items()}
         beaten = await self.ledger.beat(self._row(), Holding(held, tuple(self._claims), next_id()))
         self._lease_end = max(self._lease_end, sent + self.lease)
-        self._offset = beaten.now - self.clock.boottime()
+        self._hear_time(beaten.now, sent)
         for record_id in beaten.lost:
             hold = self.holds.get(record_id)
             if hold is not None and hold.record.version == held[record_id] and hold.record.status is Status.RUNNING:
@@ -287,6 +287,16 @@ class Worker:
             hold = self.holds.get(record_id)
             if hold is not None:
                 hold.halt(Stopped("it was cancelled, or halted"))
+
+    def _hear_time(self, now: float, asked: float) -> None:
+        """Set the worker's idea of the ledger's time by an answer that said ``now``.
+
+        The ledger said so between the moment at which it was asked and this one. An answer that came late says little:
+        then the idea changes only as far as it must. Otherwise the worker's time would be behind by as much as the
+        answer was late, and what it writes down, such as the end of a sleep or of an act, would come too early.
+        """
+        received = self.clock.boottime()
+        self._offset = min(max(self._offset, now - received), now - asked)
 
     async def _beating(self) -> None:
         """The heart: beats a few times a lease; ends runs past their end; gives up when the lease is in danger."""
@@ -613,8 +623,10 @@ class Worker:
         try:
             while True:
                 try:
+                    asked = self.clock.boottime()
                     claimed = await self.ledger.claim(claim)
-                    self._offset = claimed.now - self.clock.boottime() if claimed.now else self._offset
+                    if claimed.now:
+                        self._hear_time(claimed.now, asked)
                     if self._overtakes():
                         self._begin_all(claimed, claim.claim_id)
                     return claimed, claim.claim_id

@@ -1,0 +1,35 @@
+"""What the simulation found in the engine, each as the smallest case that shows it."""
+
+from __future__ import annotations
+
+from quire.client.client import Client
+from quire.ledger.memory.ledger import MemoryLedger
+from quire.model.record import Status
+from quire.testing import ToldClock
+from quire.workflows.workflow import Workflow
+
+
+def _resting(name: str) -> Workflow[dict[str, object], None, None]:
+    flow: Workflow[dict[str, object], None, None] = Workflow(name)
+    flow.state("desk", then=["done"])
+    flow.state("done")
+    return flow
+
+
+async def test_a_resume_of_everything_brings_back_all_that_no_other_halt_holds() -> None:
+    """Before, it was refused in the middle: the ledger was resumed, and only some of the records were back."""
+    clock = ToldClock()
+    workflows = [_resting("held"), _resting("other")]
+    async with Client(MemoryLedger(clock), workflows=workflows, clock=clock) as client:
+        for name, record_id in (("held", "a"), ("other", "b"), ("held", "c")):
+            await client.start(name, id=record_id)
+        await client.halt("held")
+        await client.halt()
+        await client.resume(cancelled=True)
+        assert [record.status for record in await client.find()] == [
+            Status.CANCELLED,
+            Status.WAITING,
+            Status.CANCELLED,
+        ]
+        await client.resume("held", cancelled=True)
+        assert {record.status for record in await client.find()} == {Status.WAITING}

@@ -1,0 +1,256 @@
+"""The world outside: what effects do there. And the workflows whose records live by their scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from quire import Act, Fail, NotDone, Retry, Workflow, effect
+from quire.clock import Clock
+from quire.run.run import Run
+from quire.workflows.effect import Effect, rate
+from quire.workflows.fanout import Failed
+from tests.simulation.history import Happening
+from tests.simulation.script import Do, How, Word, from_data
+from tests.simulation.told_loop import ToldLoop
+
+T = TypeVar("T")
+
+#: An act is given up after so long; its target shows it after so long.
+TIMEOUT, SETTLE = 8.0, 2.0
+
+
+class Trouble(Exception):
+    """What a step raises that is to fail."""
+
+
+class World:
+    """Everything that happened outside. It knows the truth, and people may ask it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.happenings: list[Happening] = []
+        #: What is done and not undone, by key.
+        self.done: dict[str, str] = {}
+        #: How often each act was tried, by key.
+        self.tries: Counter[str] = Counter()
+        #: When a step first came to each of its sleeps.
+        self.came: dict[tuple[str, int, str], float] = {}
+
+    def happen(self, kind: str, record: str, visit: int, name: str, **more: Any) -> None:
+        self.happenings.append(Happening(self.clock.now(), kind, record, visit, name, **more))
+
+    def did(self, record: str, visit: int, name: str) -> bool:
+        """Whether this effect of the record is done in the world."""
+        return f"{record}|{visit}|{name}" in self.done.values()
+
+
+class Site:
+    """The world as the steps of one process reach it."""
+
+    def __init__(self, world: World, process: str) -> None:
+        self.world = world
+        self.process = process
+
+    async def act(self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+        """One act: half of its time passes on the way there, half on the way back."""
+        return await self._sent(self._done(act, what, seconds, times, unclear))
+
+    async def _done(self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+        world, clock = self.world, self.world.clock
+        world.tries[act.key] += 1
+        fails = world.tries[act.key] <= times
+        if fails and not unclear:
+            raise NotDone("the target did not take it")
+        await clock.sleep(min(seconds / 2, act.time_left.total_seconds() * 0.9))
+        self._acted(act.key, what)
+        await clock.sleep(seconds / 2)
+        if fails:
+            raise Trouble("the connection broke")
+        return what
+
+    def act_at_once(self, act: Act[Site], what: str) -> str:
+        self._acted(act.key, what)
+        return what
+
+    def _acted(self, key: str, what: str) -> None:
+        record, visit, name = what.split("|")
+        self.world.done[key] = what
+        self.world.happen("acts", record, int(visit), name, key=key, process=self.process)
+
+    async def probe(self, act: Act[Site]) -> str | NotDone:
+        await self.world.clock.sleep(0.05)
+        return self.world.done.get(act.key) or NotDone()
+
+    async def undo(self, act: Act[Site], what: str) -> None:
+        await self._sent(self._taken_back(act.key, what))
+
+    async def _taken_back(self, key: str, what: str) -> None:
+        await self.world.clock.sleep(0.1)
+        record, visit, name = what.split("|")
+        for one in [one for one, done in self.world.done.items() if done == what]:
+            del self.world.done[one]
+        self.world.happen("undoes", record, int(visit), name, key=key, process=self.process)
+        await self.world.clock.sleep(0.1)
+
+    @staticmethod
+    async def _sent(request: Coroutine[Any, Any, T]) -> T:
+        """The answer to a request. It is on its way at once, whatever becomes of the process that sent it."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, ToldLoop)
+        answer: asyncio.Future[T] = loop.create_future()
+
+        async def carried() -> None:
+            try:
+                value = await request
+            except Exception as error:  # noqa: BLE001 - it is raised where it was asked for
+                if not answer.done():
+                    answer.set_exception(error)
+            else:
+                if not answer.done():
+                    answer.set_result(value)
+
+        loop.begin(None, carried())
+        return await answer
+
+
+async def _find(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str | NotDone:
+    return await act.deps.probe(act)
+
+
+async def _undo(act: Act[Site], what: str) -> None:
+    await act.deps.undo(act, what)
+
+
+@effect(timeout=TIMEOUT, settle=SETTLE)
+async def blind(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    return await act.deps.act(act, what, seconds, times, unclear)
+
+
+@effect(probe=_find, timeout=TIMEOUT, settle=SETTLE)
+async def probed(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    return await act.deps.act(act, what, seconds, times, unclear)
+
+
+@effect(probe=_find, fenced=True, timeout=TIMEOUT, settle=SETTLE)
+async def fenced(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    known = act.deps.world.done.get(act.key)
+    return known or await act.deps.act(act, what, seconds, times, unclear)
+
+
+@effect(repeat=True, timeout=TIMEOUT, settle=SETTLE)
+async def repeated(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    return await act.deps.act(act, what, seconds, times, unclear)
+
+
+@effect(probe=_find, undo=_undo, timeout=TIMEOUT, settle=SETTLE)
+async def undone(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    return await act.deps.act(act, what, seconds, times, unclear)
+
+
+@effect(timeout=TIMEOUT, settle=SETTLE, rate=rate(3, "10s", "simulated"))
+async def rated(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    return await act.deps.act(act, what, seconds, times, unclear)
+
+
+@effect(timeout=TIMEOUT, settle=SETTLE)
+def plain(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    return act.deps.act_at_once(act, what)
+
+
+EFFECTS: dict[How, Effect[Any, Any, Any]] = {
+    How.BLIND: blind,
+    How.PROBED: probed,
+    How.FENCED: fenced,
+    How.REPEATED: repeated,
+    How.UNDONE: undone,
+    How.RATED: rated,
+    How.PLAIN: plain,
+}
+
+#: A step is tried so often.
+ATTEMPTS = 3
+
+
+async def work(run: Run[dict[str, Any], Site], flows: dict[str, Workflow[Any, Any, Site]]) -> str:
+    """Do one part of the record's script."""
+    world, data = run.deps.world, run.data
+    script = from_data(data)
+    record, visit, part = run.record_id, run.visit, data["part"]
+    for place, do in enumerate(script.parts[part]):
+        where, value = f"{part}.{place}", None
+        match do.word:
+            case Word.ACT:
+                what = f"{record}|{visit}|{do.name}"
+                doing = EFFECTS[do.how].named(do.name)
+                value = await run.once(doing, what, do.seconds, do.times, do.unclear)
+            case Word.SLEEP:
+                world.came.setdefault((record, visit, where), world.clock.now())
+                await run.sleep(do.seconds)
+                value = round(world.clock.now() - world.came[record, visit, where], 6)
+            case Word.WAIT:
+                value = await run.wait(do.name)
+            case Word.ASK:
+                value = (await run.ask(do.name, choices=["yes", "no"])).choice
+            case Word.CHILDREN:
+                items = data["parts"][part][place]["children"]
+                value = await _children_of(run, flows[do.children[0].workflow], items, do)
+            case Word.FAIL:
+                if run.attempt < do.times:
+                    raise Trouble(f"try {run.attempt + 1} of {do.name!r} fails")
+                if do.times < 0:
+                    raise Fail(f"{do.name!r} fails for good")
+            case Word.CALL:
+                value = await run.call(_echo, do.name)
+        world.happen("passes", record, visit, where, value=value, process=run.deps.process)
+    data["part"] = part + 1
+    if part + 1 == len(script.parts):
+        return "end"
+    return "desk" if part + 1 in script.rests else "work"
+
+
+async def _children_of(run: Run[Any, Site], flow: Workflow[Any, Any, Site], items: list[Any], do: Do) -> list[str]:
+    limit = do.limit or None
+    if do.keep:
+        kept = await run.map(flow, items, limit=limit, name=do.name, failures="keep")
+        return ["failed" if isinstance(result, Failed) else str(result) for result in kept]
+    return [str(result) for result in await run.map(flow, items, limit=limit, name=do.name)]
+
+
+async def _echo(name: str) -> str:
+    return name
+
+
+def workflows(version: int = 1) -> list[Workflow[Any, Any, Site]]:
+    """The workflows as one process has them. Its deployment may be a newer one than that of another process."""
+    flows: dict[str, Workflow[Any, Any, Site]] = {}
+    for name in ("plain", "capped", "undoing"):
+        flows[name] = _workflow(name, version, flows)
+    return list(flows.values())
+
+
+def _workflow(name: str, version: int, flows: dict[str, Workflow[Any, Any, Site]]) -> Workflow[Any, Any, Site]:
+    flow: Workflow[Any, Any, Site] = Workflow(
+        name,
+        data=dict,
+        result=str,
+        deps=Site,
+        version=version,
+        retry=Retry(ATTEMPTS, first="2s"),
+        cap=2 if name == "capped" else None,
+        on_failure="undo" if name == "undoing" else "error",
+    )
+
+    async def step(run: Run[dict[str, Any], Site]) -> str:
+        return await work(run, flows)
+
+    async def end(run: Run[dict[str, Any], Site]) -> str:
+        return f"the work of {run.record_id}"
+
+    step.__name__, end.__name__ = "work", "end"
+    flow.step(then=["work", "desk", "end"])(step)
+    flow.state("desk", then=["work"])
+    flow.step(end)
+    return flow

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from quire.client.client import Client
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.record import Status
 from quire.testing import ToldClock
+from quire.testing.faults import HoldingLedger
 from quire.workflows.workflow import Workflow
 
 
@@ -33,3 +36,18 @@ async def test_a_resume_of_everything_brings_back_all_that_no_other_halt_holds()
         ]
         await client.resume("held", cancelled=True)
         assert {record.status for record in await client.find()} == {Status.WAITING}
+
+
+async def test_an_answer_that_comes_late_does_not_put_a_worker_behind() -> None:
+    """Before, the worker took its time to be a minute ago: its sleeps were too short, its effects settled too early."""
+    clock = ToldClock()
+    ledger = HoldingLedger(MemoryLedger(clock))
+    async with Client(ledger, workflows=[_resting("held")], clock=clock) as client:
+        worker = client.worker()
+        answer = ledger.hold_answer("beat")
+        beat = asyncio.ensure_future(worker._beat())
+        await answer.arrived()
+        clock.advance(60)
+        answer.release()
+        await beat
+        assert worker.now() == clock.now()

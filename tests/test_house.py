@@ -22,10 +22,10 @@ import pytest
 SRC = Path(__file__).parent.parent / "src" / "quire"
 
 #: Lines of all files. The engine with everything around it, without the emulator and without quire-adk.
-MOST_LINES = 58_700
+MOST_LINES = 60_900
 #: Modules that stand side by side in one folder, and the folders that have more.
 MOST_FILES = 28
-MORE_FILES = {"surfaces/cli": 42}
+MORE_FILES = {"surfaces/cli": 43}
 #: A class, its own base classes, and theirs. The contract of a store and the store are two. Errors do not count.
 MOST_DEPTH = 2
 DEEPER = {
@@ -91,7 +91,7 @@ TOLD = {
     "surfaces": 363,
     "upkeep": 42,
     "worker": 44,
-    "workflows": 14,
+    "workflows": 16,
 }
 #: Lines that reach into a row by the position of a column.
 POSITIONAL = {

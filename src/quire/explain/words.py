@@ -241,8 +241,6 @@ def _line(event: Event, told: Mapping[str, Any]) -> str:
             return f"claimed by {told.get('worker')} for {told.get('step')}"
         case "moved":
             return f"moved from {told.get('from')} to {told.get('to')}{by}"
-        case "refused":
-            return f"refused to move from {told.get('from')} to {told.get('to')}{by}: {short(told.get('why', ''))}"
         case "done":
             return f"done after {told.get('from')}"
         case "waited" | "asked":

@@ -43,6 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "serve": Entry("run", "Run the API and the dashboard.", f"{_HERE}.run:serve"),
     "mcp": Entry("run", "Serve a chat with tools (Model Context Protocol).", f"{_HERE}.chat:mcp"),
     "panel": Entry("run", "Keep a sheet in front of the ledger.", f"{_HERE}.panel:panel"),
+    "table": Entry("run", "Let rows of a sheet that you have go through a workflow.", f"{_HERE}.table:table"),
     "token": Entry("run", "Make, list and revoke tokens for the API.", f"{_HERE}.tokens:token"),
     "tick": Entry("run", "Work for one slice of time and hand on.", f"{_HERE}.tick:tick"),
     "start": Entry("work", "Start a record, or many.", f"{_HERE}.start:start"),

@@ -102,6 +102,10 @@ class Bound:
             return most if count > 1 or by_id is None else by_id
         return by_id
 
+    def refers_to(self, cells: Sequence[Any], place: int) -> bool:
+        """Whether a cell of ours refers to this hidden row: the id alone may have met a wrong row."""
+        return any(self.shown(cell_at(cells, self.columns[name])) == place for name in self.hidden)
+
     def gaps(self, row: int, cells: Sequence[Any], place: int) -> tuple[Gap, ...]:
         if self._whole(cells) == place:
             return ()

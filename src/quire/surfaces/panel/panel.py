@@ -29,16 +29,18 @@ from quire.model.record import Record
 from quire.surfaces import waking
 from quire.surfaces.panel import control, drawing, heal, inbox, reading, result
 from quire.surfaces.panel.binding import Written
-from quire.surfaces.panel.book import Book, Tab
+from quire.surfaces.panel.book import Book, Rows, Tab
 from quire.surfaces.panel.cells import At, Request, refers, replace
 from quire.surfaces.panel.changes import Changes, Watcher, rows_of
 from quire.surfaces.panel.commands import BY, Command, obey
 from quire.surfaces.panel.inboxes import Inboxes
+from quire.surfaces.panel.inboxes import Pass as InboxPass
 from quire.surfaces.panel.layout import COMMAND, INBOX_ID, PANEL_ID, PANEL_ROW, STATE, STATE_ID, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import Lease
 from quire.surfaces.panel.reading import Table
 from quire.surfaces.panel.table import Row, panel_row
 from quire.surfaces.panel.tables import lines
+from quire.surfaces.panel.tables.tables import Pass as TablePass
 from quire.surfaces.panel.tables.tables import Tables
 from quire.surfaces.panel.tabs import Tabs
 
@@ -219,25 +221,8 @@ class Panel:
         replies, clears = await self._commands(table, state)
         unticked, stopped = await self._stop(grids[PANEL_ID])
         changes = await self._changes(state, grids)
-        passed = await self._inboxes.look(
-            self.tabs.inboxes,
-            grids,
-            {record.record_id: record for record in changes.records},
-            title=self.tabs.title(INBOX_ID),
-            columns={sheet_id: tab.columns for sheet_id, tab in self.tabs.found.items()},
-            blanks=self.tabs.blanks,
-            at_once=at_once,
-        )
-        tables = await self._tables.look(
-            self.tabs.tables,
-            grids,
-            changes,
-            title=self.tabs.title(TABLES_ID),
-            widths={sheet_id: tab.columns for sheet_id, tab in self.tabs.found.items()},
-            ranges=self.book.ranges,
-            blanks=self.tabs.blanks,
-            at_once=at_once,
-        )
+        passed = await self._look_at_inboxes(grids, changes, at_once=at_once)
+        tables = await self._look_at_tables(grids, changes, at_once=at_once)
         shown = await self.book.shown(heal.unreadable(table))
         healed = heal.heal(table, shown, blanks=self.tabs.blanks)
         notes = {state[place].record_id: note for place, note in edited.items()}
@@ -266,6 +251,29 @@ class Panel:
             self._torn = await self._typed_before(state, drawn.after, title)
         went_on = bool(wrote) or bool(changes.records) or passed.soon or tables.soon
         return went_on, passed.again or tables.again or drawn.more
+
+    async def _look_at_inboxes(self, grids: Mapping[int, Rows], changes: Changes, *, at_once: bool) -> InboxPass:
+        return await self._inboxes.look(
+            self.tabs.inboxes,
+            grids,
+            {record.record_id: record for record in changes.records},
+            title=self.tabs.title(INBOX_ID),
+            columns={sheet_id: tab.columns for sheet_id, tab in self.tabs.found.items()},
+            blanks=self.tabs.blanks,
+            at_once=at_once,
+        )
+
+    async def _look_at_tables(self, grids: Mapping[int, Rows], changes: Changes, *, at_once: bool) -> TablePass:
+        return await self._tables.look(
+            self.tabs.tables,
+            grids,
+            changes,
+            title=self.tabs.title(TABLES_ID),
+            widths={sheet_id: tab.columns for sheet_id, tab in self.tabs.found.items()},
+            ranges=self.book.ranges,
+            blanks=self.tabs.blanks,
+            at_once=at_once,
+        )
 
     async def _changes(self, state: Mapping[int, Row], grids: Mapping[int, Sequence[Sequence[Any]]]) -> Changes:
         known: list[str] = []

@@ -49,22 +49,10 @@ class Tabs:
         if self._client.clock.boottime() - self._looked_at < LOOK_SECONDS:
             return
         tabs = await self._book.tabs()
-        titles = [tab.title for tab in tabs.values()]
         definitions = await engine.definitions(self._client.ledger)
-        declared = [each for told in definitions for each in inbox.declared(told)]
-        tables = [each for told in definitions for each in tables_of(told)]
-        requests: list[Request] = []
-        state_title = tabs[STATE_ID].title if STATE_ID in tabs else layout.free_title("quire_state", titles)
-        if STATE_ID not in tabs:
-            requests += layout.make_state(titles)
-        if TABLE_ID not in tabs:
-            requests += layout.make_table(titles)
-        if PANEL_ID not in tabs:
-            requests += layout.make_panel(titles, state_title)
-        if declared and INBOX_ID not in tabs:
-            requests += layout.make_inbox_state(titles)
-        if tables and TABLES_ID not in tabs:
-            requests += layout.make_table_state(titles)
+        declared = [each for known in definitions for each in inbox.declared(known)]
+        tables = [each for known in definitions for each in tables_of(known)]
+        requests = _made(tabs, inboxes=bool(declared), tables=bool(tables))
         places, made = self._inbox_tabs(declared, tabs)
         if requests or made:
             try:
@@ -147,6 +135,24 @@ class Tabs:
             requests += fill(At(TABLE_ID, table.header, wide + number), name, blanks=self.blanks)
         await self._book.write(requests)
         log.warning("the panel %s: the columns %s are back at the end", self._book.url, ", ".join(table.missing))
+
+
+def _made(tabs: Mapping[int, Tab], *, inboxes: bool, tables: bool) -> list[Request]:
+    """What makes the panel's tabs that are not there."""
+    titles = [tab.title for tab in tabs.values()]
+    state_title = tabs[STATE_ID].title if STATE_ID in tabs else layout.free_title("quire_state", titles)
+    requests: list[Request] = []
+    if STATE_ID not in tabs:
+        requests += layout.make_state(titles)
+    if TABLE_ID not in tabs:
+        requests += layout.make_table(titles)
+    if PANEL_ID not in tabs:
+        requests += layout.make_panel(titles, state_title)
+    if inboxes and INBOX_ID not in tabs:
+        requests += layout.make_inbox_state(titles)
+    if tables and TABLES_ID not in tabs:
+        requests += layout.make_table_state(titles)
+    return requests
 
 
 async def fills_blanks(book: Book) -> bool:

@@ -207,57 +207,62 @@ def find_columns(table: Declared, grid: Grid, ranges: Mapping[str, int], called:
         )
         return Columns(0, {}, None, {}, (), text)
     head = _Header(table, grid, row, ranges, called)
-    ours: dict[str, int] = {}
+    ours, missing = _ours(table, head)
+    key = head.find(table.id) if table.id else None
+    inputs = _inputs(table, head, set(ours.values()))
+    if CONTEXT not in ours:
+        head.problems += [
+            f"{table.tab!r} has no column for {field!r} in row {row + 1}, which {table.workflow!r} needs"
+            for field in table.required
+            if field not in inputs
+        ]
+    return Columns(row, ours, key, inputs, tuple(missing), "; ".join(head.problems), head.called)
+
+
+def _ours(table: Declared, head: _Header) -> tuple[dict[str, int], list[str]]:
+    """Our columns that are there, and the names of those that we add."""
+    found: dict[str, int | None] = {}
     missing: list[str] = []
 
-    def ask(name: str, column: str | None) -> None:
-        found = head.find(column) if column else None
-        if found is not None:
-            ours[name] = found
-
     def own(name: str, columns: Sequence[str]) -> None:
-        found = next((at for at in map(head.named, columns) if at is not None), None)
-        if found is None:
+        found[name] = next((at for at in map(head.named, columns) if at is not None), None)
+        if found[name] is None:
             missing.append(columns[-1])
-        else:
-            ours[name] = found
 
     agent = AGENT_COLUMNS if table.agent else {}
-    ask(STATUS, table.status)
-    key = head.find(table.id) if table.id else None
+    found[STATUS] = head.find(table.status)
     if table.id is None:
         own(RECORD_ID, (AGENT_ID, OWN_ID) if table.agent else (OWN_ID,))
     if "error" in table.show:
-        ask(NOTE, table.show["error"])
+        found[NOTE] = head.find(table.show["error"])
     else:
         own(NOTE, (agent["error"], OWN_NOTE) if agent else (OWN_NOTE,))
-    for name in ("attempts", "updated_at", "why", "asks", RECORD_ID, "link"):
-        by_name = agent.get(name, "")
-        if name in table.show or (by_name and head.named(by_name) is not None):
-            ask(f"show {name}", table.show.get(name, by_name))
+    shown = {name: column for name, column in agent.items() if name != "error" and head.named(column) is not None}
+    for name, column in {**shown, **table.show}.items():
+        if name != "error":
+            found[f"show {name}"] = head.find(column)
     if table.context or (table.agent and head.named(AGENT_CONTEXT) is not None):
-        ask(CONTEXT, table.context or AGENT_CONTEXT)
+        found[CONTEXT] = head.find(table.context or AGENT_CONTEXT)
     mapped = {field: column for column, field in table.columns.items()}
     for field in table.write_back:
-        ask(f"back {field}", mapped.get(field) or _called_like(head, field))
+        found[f"back {field}"] = head.find(mapped.get(field) or _called_like(head, field))
+    return {name: at for name, at in found.items() if at is not None}, missing
+
+
+def _inputs(table: Declared, head: _Header, taken: set[int]) -> dict[str, int]:
+    """The columns of the fields: those that the declaration names, then those that are called like them."""
     inputs: dict[str, int] = {}
-    taken = set(ours.values())
-    for field, column in mapped.items():
+    for column, field in table.columns.items():
         if field not in table.write_back and (found := head.find(column)) is not None:
             inputs[field] = found
+    fields = {normal(field): field for field in table.fields}
     for at, name in enumerate(head.names):
         if not name or at in taken or at in inputs.values():
             continue
-        wanted = next((f for f in table.fields if normal(f) == name), "") if table.fields else head.texts[at]
+        wanted = fields.get(name, "") if table.fields else head.texts[at]
         if wanted and wanted not in inputs:
             inputs[wanted] = at
-    if CONTEXT not in ours:
-        for field in table.required:
-            if field not in inputs:
-                head.problems.append(
-                    f"{table.tab!r} has no column for {field!r} in row {row + 1}, which {table.workflow!r} needs"
-                )
-    return Columns(row, ours, key, inputs, tuple(missing), "; ".join(head.problems), head.called)
+    return inputs
 
 
 def _called_like(head: _Header, field: str) -> str:

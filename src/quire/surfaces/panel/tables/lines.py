@@ -98,45 +98,88 @@ def hidden_rows(grid: Grid) -> dict[int, TableRow]:
 def read(
     table: Declared, columns: Columns, sheet_id: int, grid: Grid, hidden: Mapping[int, TableRow], title: str
 ) -> Sheet:
-    mine = {place: row for place, row in hidden.items() if row.tab == str(sheet_id)}
-    ids = {place: row.record_id for place, row in mine.items()}
-    bound = Bound(sheet_id, columns.ours, cells_of(table, columns), ids, title)
-    keys = {row.key: place for place, row in mine.items() if row.key}
-    key_column = columns.id if columns.id is not None else columns.ours.get(RECORD_ID)
-    texts = [_key(bound, cell_at(cells, key_column)) for cells in grid]
-    standing = Counter(text for text in texts[columns.header + 1 :] if text)
-    # Where people have ids of their own, ours stand nowhere as text: who types one means it.
-    known = frozenset(bound.places) if columns.id is not None else frozenset(bound.places) & frozenset(standing)
+    reader = _Reader(
+        columns,
+        sheet_id,
+        grid,
+        hidden,
+        Bound(
+            sheet_id,
+            columns.ours,
+            cells_of(table, columns),
+            {place: row.record_id for place, row in hidden.items() if row.tab == str(sheet_id)},
+            title,
+        ),
+    )
     found: list[tuple[int | str, Line]] = []
-    strays: list[tuple[At, str]] = []
-    theirs = set(columns.inputs.values()) | ({columns.id} if columns.id is not None else set())
     for number, row in enumerate(grid):
-        if number <= columns.header:
-            continue
-        cells = list(row)
-        for at in bound.misplaced(number, cells, theirs, known):
-            strays.append((at, cells[at.column]))
+        line = reader.line(number, list(row)) if number > columns.header else None
+        if line is not None:
+            found.append((line.place if line.place is not None else f"new {number}", line))
+    lines, copies = one_each(found, lambda line: (len(line.gaps), line.row))
+    twice = [line for line in lines if line.place is None and line.key and reader.standing[line.key] > 1]
+    lines = sorted((line for line in lines if line not in twice), key=lambda line: line.row)
+    gone = frozenset(reader.mine) - {line.place for line in lines if line.place is not None}
+    return Sheet(reader.bound, columns, tuple(lines), tuple(copies), tuple(twice), tuple(reader.strays), gone)
+
+
+class _Reader:
+    """Reads one row after the other."""
+
+    def __init__(
+        self, columns: Columns, sheet_id: int, grid: Grid, hidden: Mapping[int, TableRow], bound: Bound
+    ) -> None:
+        self.columns = columns
+        self.bound = bound
+        self.mine = {place: hidden[place] for place in bound.ids}
+        self.strays: list[tuple[At, str]] = []
+        self._sheet_id = sheet_id
+        self._keys = {row.key: place for place, row in self.mine.items() if row.key}
+        own = columns.id is None
+        column = columns.ours.get(RECORD_ID) if own else columns.id
+        self._texts = [_key(bound, cell_at(cells, column)) for cells in grid]
+        self.standing = Counter(text for text in self._texts[columns.header + 1 :] if text)
+        # Where people have ids of their own, ours stand nowhere as text: who types one means it.
+        places = frozenset(bound.places)
+        self._known = places & frozenset(self.standing) if own else places
+        self._theirs = set(columns.inputs.values()) | ({columns.id} if columns.id is not None else set())
+
+    def line(self, number: int, cells: list[Any]) -> Line | None:
+        """The row; None: it is blank, but for cells of ours that met it."""
+        columns, bound = self.columns, self.bound
+        for at in bound.misplaced(number, cells, self._theirs, self._known):
+            self.strays.append((at, cells[at.column]))
             cells[at.column] = ""
-        key = texts[number]
+        key = self._texts[number]
         given = {field: cell_at(cells, column) for field, column in columns.inputs.items()}
         status = cell_at(cells, columns.ours[STATUS])
         blank = not key and all(str(value).strip() == "" for value in given.values())
         if blank and (bound.shown(status) is not None or str(status).strip() == ""):
-            strays += [(at, text) for at, text, _ in bound.beside(number, cells)]
-            continue
+            self.strays += [(at, text) for at, text, _ in bound.beside(number, cells)]
+            return None
         place = bound.place(cells)
-        if columns.id is not None and key:
-            named = keys.get(key)
-            edited = named is None and place is not None and mine[place].key not in standing
-            place = place if edited else named
-        line = _line(columns, bound, mine, number, cells, key, place, given)
-        found.append((place if place is not None else f"new {number}", line))
+        if columns.id is None:
+            if place is not None and _id_alone(bound, cells, place, given, self.mine):
+                # Somebody sorted between our read and our write.
+                at = At(self._sheet_id, number, columns.ours[RECORD_ID])
+                self.strays.append((at, str(cells[at.column])))
+                cells[at.column], key, place = "", "", None
+        elif key:
+            place = self._named(key, place)
+        return _line(columns, bound, self.mine, number, cells, key, place, given)
 
-    lines, copies = one_each(found, lambda line: (len(line.gaps), line.row))
-    twice = [line for line in lines if line.place is None and line.key and standing[line.key] > 1]
-    lines = sorted((line for line in lines if line not in twice), key=lambda line: line.row)
-    gone = frozenset(mine) - {line.place for line in lines if line.place is not None}
-    return Sheet(bound, columns, tuple(lines), tuple(copies), tuple(twice), tuple(strays), gone)
+    def _named(self, key: str, place: int | None) -> int | None:
+        """The hidden row of this id; or the one that the cells refer to, if the id was edited in its row."""
+        named = self._keys.get(key)
+        edited = named is None and place is not None and self.mine[place].key not in self.standing
+        return place if edited else named
+
+
+def _id_alone(
+    bound: Bound, cells: Sequence[Any], place: int, given: Mapping[str, Any], mine: Mapping[int, TableRow]
+) -> bool:
+    """Whether nothing but our id says that this is the row of that record, and it says other things than that one."""
+    return not bound.refers_to(cells, place) and fingerprint(given) != mine[place].fingerprint
 
 
 def _key(bound: Bound, cell: Any) -> str:

@@ -234,7 +234,7 @@ class _Look:
         self._clear(shown)
         again |= self._bind(ready, kept, at_once=at_once)
         again |= await self._start()
-        self._name(kept)
+        self._name()
         await tables.keep(self.sheet_id, kept._replace(named=self.named, take=self._still_to_take(kept)))
         return again
 
@@ -377,28 +377,18 @@ class _Look:
         elif line.note == "" and text:
             self.requests += fill(at, text, blanks=self.blanks)
 
-    def _name(self, kept: Kept) -> None:
+    def _name(self) -> None:
         """Say what is wrong with single rows: in the row where there is room, in doctor and in the log."""
-        bound, table = self.sheet.bound, self.table
         for line in self.sheet.copies:
-            if bound.shown(line.note) is not None and line.place is not None:
-                self.requests += bound.name_copy(NOTE, line.row, line.place, pure.COPY)
-            elif line.note != pure.COPY:
-                self._say(line, pure.TWICE)
+            self._name_copy(line)
         twice = [line for line in self.sheet.twice if self._asks(line)]
-        for line in twice:
-            self._say(line, pure.TWICE)
         plain = [line for line in self.sheet.lines if line.place is None]
-        for line in plain:
-            if line.note in SAID and not (line.formula or (self.sheet.columns.id is not None and not line.key)):
-                self._say(line, "")
         formulas = [line for line in plain if line.formula]
-        nameless = [line for line in plain if self.sheet.columns.id is not None and not line.key and self._asks(line)]
-        for line in nameless:
-            self._say(line, pure.NO_ID)
-        runs = {same(table.words[name]) for name in ("runs", "yielded", "waits", "asks")} | {same(table.begun_word)}
-        strangers = [line for line in plain if not line.foreign and not self._asks(line) and same(line.typed) in runs]
-        gone = self._gone()
+        nameless = [line for line in plain if self._nameless(line) and self._asks(line)]
+        said = {id(line): text for lines, text in ((twice, pure.TWICE), (nameless, pure.NO_ID)) for line in lines}
+        for line in (*twice, *plain):
+            self._say(line, said.get(id(line), ""))
+        strangers = [line for line in plain if self._strange(line)]
         for rows, what in (
             (twice, "have the same id as another row, and are not started"),
             (nameless, "say that they are ready and have no id"),
@@ -410,8 +400,24 @@ class _Look:
         ):
             if rows:
                 self.named.append(f"{_rows(rows)} {what}")
-        if gone:
+        if gone := self._gone():
             self.named.append(f"the rows of {_listed(gone)} are gone; their records go on")
+
+    def _name_copy(self, line: Line) -> None:
+        bound = self.sheet.bound
+        if bound.shown(line.note) is not None and line.place is not None:
+            self.requests += bound.name_copy(NOTE, line.row, line.place, pure.COPY)
+        elif line.note != pure.COPY:
+            self._say(line, pure.TWICE)
+
+    def _nameless(self, line: Line) -> bool:
+        return self.sheet.columns.id is not None and not line.key
+
+    def _strange(self, line: Line) -> bool:
+        """Whether a row says that it runs, though not by Quire."""
+        words = self.table.words
+        runs = {same(words[name]) for name in ("runs", "yielded", "waits", "asks")} | {same(self.table.begun_word)}
+        return not (line.foreign or line.formula or self._asks(line)) and same(line.typed or "") in runs
 
     def _asks(self, line: Line) -> bool:
         return not line.formula and line.typed is not None and same(line.typed) == same(self.table.ready)

@@ -1,0 +1,73 @@
+"""People at a table while its rows run: nothing of theirs is lost, no record stands beside a wrong row, nothing twice.
+
+``QUIRE_ROUNDS=500`` runs the rounds at their full scale.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from quire.model.codec import parse
+from tests.panel.conftest import Sheet
+from tests.panel.people import Person, sheets_api
+from tests.panel.test_bound import fill, opened, orders, records, settled, table
+
+ROUNDS = int(os.environ.get("QUIRE_ROUNDS", "14"))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("own_id", [False, True], ids=["their ids", "our ids"])
+async def test_rounds_of_people_between_our_reads_and_our_writes(sheet: Sheet, seed: int, own_id: bool) -> None:
+    fill(sheet, [])
+    with sheets_api(sheet.emulator) as api:
+        person = Person(api, sheet.book_id, "Orders", top=3, seed=seed)
+        for _ in range(4):
+            person.append("Ready")
+        async with opened(sheet, orders(**({"id": None} if own_id else {}))) as panel:
+            write = panel.book.write
+
+            async def meanwhile(*args: Any, **kwargs: Any) -> Any:
+                for _ in range(person.chance.randint(0, 2)):
+                    person.act()
+                return await write(*args, **kwargs)
+
+            panel.book.write = meanwhile  # type: ignore[method-assign]
+            for _ in range(ROUNDS):
+                person.act()
+                await panel.look()
+                await panel.client.work()
+            panel.book.write = write  # type: ignore[method-assign]
+            await settled(panel, 4)
+            await judge(sheet, panel, person)
+
+
+async def judge(sheet: Sheet, panel: Any, person: Person) -> None:
+    """When it is quiet."""
+    rows = {row["Order No"]: row for row in table(sheet)}
+    there = person.rows.keys() - person.deleted
+    assert there <= rows.keys(), there - rows.keys()
+    assert rows.keys() <= person.rows.keys() | {""}, rows.keys() - person.rows.keys()
+    started = await records(panel)
+    by_client: dict[str, list[str]] = {}
+    for record in started.values():
+        by_client.setdefault(parse(record.data)["client"], []).append(record.record_id)
+    assert all(len(same) == 1 for same in by_client.values()), by_client
+    for order in there:
+        row, mine = rows[order], person.rows[order]
+        assert {name: row[name] for name in ("Client", "Amount", "Remarks")} == {
+            n: v for n, v in mine.items() if n != "said"
+        }
+        if order in person.ready:
+            assert row["Task_Status"] == "Finalized", (row, mine)
+            assert row["confirmation"] == f"C-{mine['Client']}-{mine['Amount']}", (row, mine)
+            assert mine["Client"] in by_client
+        else:
+            assert row["Task_Status"] == mine["said"] and row["confirmation"] == "", (row, mine)
+            assert mine["Client"] not in by_client
+    plain = {row["Order No"]: row for row in table(sheet, render="FORMULA")}
+    for order in there - person.ready:
+        assert plain[order]["Task_Status"] == person.rows[order]["said"]
+        assert plain[order]["confirmation"] == "", plain[order]

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from quire.run.run import SyncRun as SyncRun
     from quire.workflows.approval import Answer as Answer
     from quire.workflows.effect import Act as Act
+    from quire.workflows.effect import Dropped as Dropped
     from quire.workflows.effect import Effect as Effect
     from quire.workflows.effect import NotDone as NotDone
+    from quire.workflows.effect import Prepare as Prepare
+    from quire.workflows.effect import PrepareAgain as PrepareAgain
     from quire.workflows.effect import effect as effect
     from quire.workflows.effect import rate as rate
     from quire.workflows.fanout import Failed as Failed
@@ -48,8 +51,11 @@ _HOMES = {
     "QuireError": "quire.errors",
     "Answer": "quire.workflows.approval",
     "Act": "quire.workflows.effect",
+    "Dropped": "quire.workflows.effect",
     "Effect": "quire.workflows.effect",
     "NotDone": "quire.workflows.effect",
+    "Prepare": "quire.workflows.effect",
+    "PrepareAgain": "quire.workflows.effect",
     "effect": "quire.workflows.effect",
     "rate": "quire.workflows.effect",
     "Failed": "quire.workflows.fanout",

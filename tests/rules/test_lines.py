@@ -17,9 +17,9 @@ SRC = Path(lines.__file__).parent.parent
 WRITERS = {"Line": 0, "_moved": 2, "_to_undo": 2, "_condemned": 3, "tell": 0}
 #: The packages that write lines.
 PACKAGES = ("rules", "run", "client", "worker", "agents")
-#: Written by `effects.completed`, by the stage that a receipt comes to.
-BY_STAGE = {f"effect.{stage}" for stage in ("done", "void", "undone")}
-#: Written by `waits.ask`, which `approval.passed` tells what is due.
+#: Written by `effects.completed` and `effects._before`, by the stage that a receipt comes to.
+BY_STAGE = {f"effect.{stage}" for stage in ("done", "void", "undone", "parked", "released", "dropped")}
+#: Written by `waits.question`, which `approval.passed` tells what is due.
 BY_APPROVAL = {"reminded", "escalated"}
 
 

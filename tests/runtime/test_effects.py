@@ -216,6 +216,8 @@ async def test_what_may_be_repeated_is_not_repeated_while_another_worker_may_sti
             args=text,
             args_hash=fingerprint(text),
             act_by=clock.now() + 600,
+            prepared="",
+            actor="",
         )
         applied(await commit(client.ledger, new_facts(row, intent)))
         await lose_worker(client.ledger, clock)

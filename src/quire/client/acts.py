@@ -78,16 +78,23 @@ class Acts:
         groups: Mapping[str, Sequence[str]] | None = None,
         change_id: str = "",
     ) -> Record:
-        """Answer what a record asks. ``seen``: the hash of what was shown; an answer to anything else is refused."""
+        """Answer what a record asks. ``seen``: the hash of what was shown; an answer to anything else is refused.
+
+        Without it the answer is bound to what the record asks when it is first read here.
+        """
         person = self._link.by(by)
         if edits is not None:
             what = f"what the answer edits of {record_id!r}"
             edits = parse(PLAIN.encode(arguments.fields(edits, what), what))
         fit = await self._fit_of(record_id) if edits else None
 
-        def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+        bound = seen
+
+        async def decide(record: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            nonlocal bound
             wait = _asked(record, question)
-            vote = Vote(choice, person, note, dict(edits or {}), via, self._link.clock.now(), seen)
+            bound = bound or str((wait.about or {}).get("hash", ""))
+            vote = Vote(choice, person, note, dict(edits or {}), via, self._link.clock.now(), bound)
             approval.check_vote(wait, vote, self._link.groups if groups is None else groups)
             if edits and fit is not None:  # also of one vote among several: the last one must not fail for it
                 _check_data(record, parse(record.data) | dict(edits), fit)
@@ -102,9 +109,19 @@ class Acts:
             if data is not None and fit is not None:
                 _check_data(record, parse(data), fit)
             receipt = _answer_receipt(record, wait, dump(approval.said(answer, record)))
-            return transition.answered(record, record.updated_at, wait.key, body, data), (receipt,)
+            receipts = (receipt, *await self._parked(wait, released=bool(answer)))
+            return transition.answered(record, record.updated_at, wait.key, body, data), receipts
 
-        return await self.change(record_id, decide, change_id)
+        return await self._read_and_changed(record_id, decide, change_id)
+
+    async def _parked(self, wait: Wait, *, released: bool) -> tuple[Receipt, ...]:
+        """The parked intent that this question is about, released or dropped."""
+        parked = (wait.about or {}).get(approval.PARKED)
+        if parked is None:
+            return ()
+        stage = Stage.RELEASED if released else Stage.DROPPED
+        found = await self._link.ledger.receipts(keys=[parked["key"]])
+        return tuple(replace(receipt, stage=stage, nonce=parked["nonce"]) for receipt in found)
 
     async def resolve(
         self,

@@ -222,6 +222,17 @@ def _changes(told: Mapping[str, Any]) -> str:
     return ", ".join(said[:_MOST_FIELDS] + more)
 
 
+#: What became of an effect, in words.
+_STAGES = {
+    "parked": "parked; it acts only if people release it",
+    "released": "released by people",
+    "dropped": "not to be done",
+    "intended": "about to happen",
+    "done": "happened",
+    "void": "did not happen",
+}
+
+
 def line(event: Event) -> str:
     """What a line of the log says, in words."""
     body = value_json(event.body)
@@ -260,11 +271,10 @@ def _line(event: Event, told: Mapping[str, Any]) -> str:
             return f"{event.kind} {told.get('choice')!r}{by}{via}{edits}{note}"
         case "edited":
             return f"edited{by}" + (f": {_changes(told)}" if _changes(told) else "")
-        case "effect.intended" | "effect.done" | "effect.void" | "effect.undone" | "effect.twice" | "effect.unclear":
-            word = {"intended": "about to happen", "done": "happened", "void": "did not happen"}
-            stage = event.kind.removeprefix("effect.")
+        case kind if kind.startswith("effect.") and kind != "effect.unfit":
+            stage = kind.removeprefix("effect.")
             error = f": {short(told['error'])}" if told.get("error") else ""
-            return f"effect {told.get('effect')}: {word.get(stage, stage)}{error}"
+            return f"effect {told.get('effect')}: {_STAGES.get(stage, stage)}{error}"
         case _:
             said = ((word, value) for word, value in told.items() if word not in _HIDDEN | _CHANGES)
             rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None))

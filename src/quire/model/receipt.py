@@ -26,12 +26,22 @@ class Kind(StrEnum):
 
 
 class Stage(StrEnum):
-    """How far it is. INTENDED → DONE is the usual way; VOID: it surely did not happen; UNDONE: it was taken back."""
+    """How far it is. INTENDED → DONE is the usual way; VOID: it surely did not happen; UNDONE: it was taken back.
 
+    An intent that may not act yet is PARKED. People say whether it is RELEASED, so that it may be intended, or DROPPED.
+    """
+
+    PARKED = "parked"
+    RELEASED = "released"
+    DROPPED = "dropped"
     INTENDED = "intended"
     DONE = "done"
     VOID = "void"
     UNDONE = "undone"
+
+
+#: Stages of an intent on which nobody has acted.
+BEFORE = frozenset({Stage.PARKED, Stage.RELEASED, Stage.DROPPED})
 
 
 class Receipt(Row, frozen=True):

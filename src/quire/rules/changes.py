@@ -55,6 +55,8 @@ def _moved(draft: Draft, change: Change, image: Record, row: Record | None) -> V
         return _other_version(draft, change, row)
     if (refused := _not_permitted(draft, change, row)) is not None:
         return refused
+    if (refused := effects.refused_before(draft, change)) is not None:
+        return refused
     lines = list(change.lines)
     outcome = bending.bent(draft, row, with_side_fields(image, row), lines)
     if isinstance(outcome, Refused):

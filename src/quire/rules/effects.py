@@ -4,9 +4,13 @@ An effect begins with the commit of its *intent* and ends with that of its *rece
 own intent fences it, and it lands whatever became of the record (protocol 2). Answers of another kind (calls, sleeps,
 signals, questions, places in a loop) ride with a move, or stand beside the image as facts.
 
+An intent may be *parked* first: written down with all that the act will get, and not allowed to act. It rides with
+the move that asks people about it. A person releases or drops exactly what is parked: the nonce says which one. Only
+a released one may be intended. Nobody acts on the other stages, so a record ends, moves on or is undone over them.
+
 Where something new belongs:
 - ``may_begin`` decides whether an intent may be committed: a new limit, such as a budget, is asked there.
-- ``_intended`` writes an intent beside the record: an intent that may not act yet is written there.
+- ``_intended`` writes an intent beside the record; ``_before`` writes one that may not act yet, and what people decide.
 - ``_STAGES`` lists into which stage a receipt may pass: a new stage needs its pairs there.
 - ``bending.bent`` decides what a record does that would leave its step over open intents; it asks by ``doubted``.
 """
@@ -16,11 +20,12 @@ from __future__ import annotations
 from quire.model.change import Applied, Change, Conflict, Refused, Verdict
 from quire.model.codec import dump
 from quire.model.event import Line
-from quire.model.receipt import Kind, Receipt, Stage
+from quire.model.receipt import BEFORE, Kind, Receipt, Stage
 from quire.model.record import UNDO, Record, Status
 from quire.model.row import replace
 from quire.rules import children, claims, ending, moves, orders, waiting
 from quire.rules.draft import Draft
+from quire.rules.lines import LineKind
 
 #: What an effect's receipt may become: what was done stays done, or is undone; what is undone stays so (protocol 2).
 _STAGES = frozenset(
@@ -32,6 +37,9 @@ _STAGES = frozenset(
     }
 )
 _ACTS = (Kind.ONCE, Kind.UNDO)
+#: Where nothing has begun under a key, an act may be intended; nothing that is under way or done is parked.
+_INTENDED_AFTER = (Stage.RELEASED, Stage.VOID, Stage.UNDONE)
+_NOT_PARKED_AFTER = (Stage.INTENDED, Stage.DONE)
 
 
 # -- completed effects, which land whatever became of the record -----------------------------------------------
@@ -44,7 +52,7 @@ def completed(draft: Draft, change: Change, current: Record) -> tuple[Record, bo
     wakes: list[str] = []
     row = current
     for receipt in change.receipts:
-        if receipt.kind not in _ACTS or receipt.stage is Stage.INTENDED:
+        if receipt.kind not in _ACTS or not _is_completed(receipt):
             continue
         known = draft.receipt(receipt.key)
         if known is None:
@@ -74,12 +82,16 @@ def completed(draft: Draft, change: Change, current: Record) -> tuple[Record, bo
     return row, landed
 
 
+def _is_completed(receipt: Receipt) -> bool:
+    return receipt.stage is not Stage.INTENDED and receipt.stage not in BEFORE
+
+
 # -- facts beside the image ------------------------------------------------------------------------------------
 
 
 def facts(draft: Draft, change: Change, current: Record, *, landed: bool) -> Verdict:
     """Decide a change without an image: intents, answers and lines of the worker that holds the record."""
-    rest = [r for r in change.receipts if r.kind not in _ACTS or r.stage is Stage.INTENDED]
+    rest = [r for r in change.receipts if r.kind not in _ACTS or not _is_completed(r)]
     if not rest and not change.lines:
         if landed:
             return Applied(current, draft.now, stop=stops(draft, current))
@@ -126,6 +138,9 @@ def _sooner(receipt: Receipt, known: Receipt) -> bool:
 def _fact(draft: Draft, receipt: Receipt, row: Record, change: Change, lines: list[Line]) -> Record | Refused:
     """One intent or answer comes to stand beside the record. Return the row with it, or why it may not."""
     known = draft.receipt(receipt.key)
+    if receipt.stage in BEFORE:
+        refused = _refused_before(change, receipt, known)
+        return refused if refused is not None else _before(draft, receipt, known, row, lines, len(lines))
     if known is not None and known.nonce == receipt.nonce and receipt.kind is not Kind.EACH:
         if _sooner(receipt, known):
             draft.receipts[receipt.key] = replace(known, act_by=receipt.act_by)
@@ -144,13 +159,51 @@ def _intended(
     draft: Draft, receipt: Receipt, known: Receipt | None, row: Record, change: Change, lines: list[Line]
 ) -> Record | Refused:
     """An intent is committed before its act, unless something keeps the effect from beginning."""
-    if known is not None and known.stage not in (Stage.VOID, Stage.UNDONE):
+    if known is not None and known.stage not in _INTENDED_AFTER:
         return Refused("intent", f"the effect {receipt.name!r} is {known.stage} already under this key")
     if (refused := may_begin(draft, row, change)) is not None:
         return refused
     lines.append(Line("effect.intended", dump({"effect": receipt.name, "key": receipt.key})))
     draft.receipts[receipt.key] = replace(receipt, seq=row.log_seq + len(lines), at=draft.now)
     return replace(row, open_intents=row.open_intents + 1, facts=row.facts + 1)
+
+
+def refused_before(draft: Draft, change: Change) -> Refused | None:
+    """Why an intent that this move parks, releases or drops cannot be."""
+    for receipt in change.receipts:
+        if receipt.stage in BEFORE and (refused := _refused_before(change, receipt, draft.receipt(receipt.key))):
+            return refused
+    return None
+
+
+def _refused_before(change: Change, receipt: Receipt, known: Receipt | None) -> Refused | None:
+    """What is under way or done is not parked. Only what is parked is released or dropped, and only people release."""
+    if receipt.stage is Stage.PARKED:
+        taken = known is not None and known.stage in _NOT_PARKED_AFTER and known.nonce != receipt.nonce
+        return Refused("intent", f"the effect {receipt.name!r} is under way or done already") if taken else None
+    if known is None or known.nonce != receipt.nonce or known.stage not in (Stage.PARKED, receipt.stage):
+        return Refused("parked", f"what was shown of effect {receipt.name!r} is not parked any more; look at it again")
+    if receipt.stage is Stage.RELEASED and change.worker is not None:
+        return Refused("parked", f"only a person releases the effect {receipt.name!r}")
+    return None
+
+
+def _before(
+    draft: Draft, receipt: Receipt, known: Receipt | None, row: Record, lines: list[Line], place: int
+) -> Record:
+    """Write down an intent that may not act yet, or what people decided of it. Return the row with it.
+
+    ``place``: of its line among those of the change. The last line of a move says what the move is.
+    """
+    if known is not None and known.nonce == receipt.nonce:
+        if known.stage is not Stage.PARKED or receipt.stage is Stage.PARKED:
+            return row  # this very change, sent again
+        receipt = replace(known, stage=receipt.stage, done_at=draft.now)  # what was parked, whatever was sent
+    kind = LineKind(f"effect.{receipt.stage}")
+    lines.insert(place, Line(kind, dump({"effect": receipt.name, "key": receipt.key})))
+    draft.receipts[receipt.key] = replace(receipt, seq=row.log_seq + place + 1, at=draft.now)
+    new = receipt.stage is Stage.PARKED and receipt.visit == row.visit
+    return replace(row, facts=row.facts + 1) if new else row
 
 
 def may_begin(draft: Draft, row: Record, change: Change) -> Refused | None:
@@ -178,6 +231,8 @@ def with_answers(draft: Draft, change: Change, image: Record, lines: list[Line])
     """Write down the answers (calls, sleeps, signals, questions) that ride with a move. Return the image with them."""
     count = 0
     for receipt in change.receipts:
+        if receipt.stage in BEFORE:
+            image = _before(draft, receipt, draft.receipt(receipt.key), image, lines, max(0, len(lines) - 1))
         if receipt.kind is Kind.MAP and receipt.stage is Stage.VOID:
             # A person retries the parent: the children that failed are done again.
             count += draft.receipt(receipt.key) is None and receipt.visit == image.visit

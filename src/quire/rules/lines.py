@@ -91,6 +91,9 @@ class LineKind(StrEnum):
     REFUSED = "refused", _ASIDE  # somebody wanted to move it, and it may not go there
 
     # -- effects -----------------------------------------------------------------------------------------------
+    EFFECT_PARKED = "effect.parked", _HELD  # it is written down, and may not act yet
+    EFFECT_RELEASED = "effect.released", _ASIDE, _FREE  # people have released it
+    EFFECT_DROPPED = "effect.dropped", _ASIDE  # it is not to be done: people said so, or nobody answered in time
     EFFECT_INTENDED = "effect.intended", _HELD  # it is about to happen
     EFFECT_DONE = "effect.done"  # it happened
     EFFECT_VOID = "effect.void"  # it did not happen

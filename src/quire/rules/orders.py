@@ -126,6 +126,12 @@ def outdated(record: Record, controls: Iterable[Control]) -> bool:
     return any(control.scope in (EVERYWHERE, record.workflow) and record.epoch < control.floor for control in controls)
 
 
+def stopped(record: Record, controls: Iterable[Control]) -> bool:
+    """Whether a halt, which stands or stood, keeps this record from going on."""
+    scopes = (EVERYWHERE, record.workflow)
+    return any(c.scope in scopes and (c.halted or record.epoch < c.floor) for c in controls)
+
+
 def as_seen(record: Record, controls: Iterable[Control]) -> Record:
     """Return the record as people see it: what a halt has cancelled shows as CANCELLED before that is written down."""
     if record.ended or under_way(record):

@@ -4,28 +4,40 @@
 the record cannot. 3. The act, not after ``act_by``, on a clock that nobody can set back. 4. The receipt, fenced by the
 intent alone. Killed between 2 and 4, the next pass finds the intent: it waits until nobody can act on it any more and
 until the target has had time to show it, then probes; what cannot be known is asked of a person.
+
+Before 2 the act is *prepared*, if its effect says how: ``check`` reads, ``reserve`` may leave behind what nobody
+outside receives. What they return is part of the intent, so probe, undo and a next try speak of this very thing. A
+*parked* effect asks people between the two halves: its intent rides with the question, and nobody acts on it before
+people have released it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import inspect
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from quire.clock import next_id, seconds
 from quire.errors import DefinitionError, EffectChanged, ReceiptForged, ValueRefused
 from quire.model.change import Change
-from quire.model.codec import PLAIN, schema_of
-from quire.model.receipt import Kind, Receipt, Stage, act_key, fingerprint, key_of
+from quire.model.codec import PLAIN, dump, parse, schema_of
+from quire.model.receipt import BEFORE, Kind, Receipt, Stage, act_key, fingerprint, key_of
 from quire.model.row import replace
 from quire.model.wait import On, Wait
+from quire.rules import orders
 from quire.rules.moves import doubted, valueless
-from quire.rules.outcome import Yielded
+from quire.rules.outcome import Stopped, Yielded
+from quire.run import waits
 from quire.run.calls import check_code, returns
 from quire.run.failure import failure_of
+from quire.run.host import NOTHING
 from quire.run.passes import Hold, IntentTaken, RateUsedUp, contained
-from quire.workflows.effect import Act, Effect, NotDone, needed_deps
+from quire.workflows import approval
+from quire.workflows.approval import PARKED, Answer
+from quire.workflows.effect import Act, Asks, Dropped, Effect, NotDone, PrepareAgain, needed_deps
 
 log = logging.getLogger("quire.worker")
 
@@ -39,16 +51,34 @@ def key(hold: Hold, effect: Effect[Any, Any, Any]) -> str:
     return hold.key(Kind.ONCE, effect.name)
 
 
+@dataclasses.dataclass(slots=True)
+class _Call:
+    """One use of an effect by a step."""
+
+    effect: Effect[Any, Any, Any]
+    key: str
+    args: Any
+    kwargs: Any
+    #: The arguments as JSON, and their hash.
+    text: str
+    hash: str
+    #: What ``check`` returned in this pass, as JSON; None: it has not run.
+    checked: str | None = None
+
+    @property
+    def what(self) -> str:
+        return f"effect {self.effect.name!r}"
+
+
 async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any) -> Any:
     hold.check()
-    what = f"the arguments of effect {effect.name!r}"
-    args_text = PLAIN.encode({"args": list(args), "kwargs": kwargs}, what)
-    args_hash = fingerprint(args_text)
+    text = PLAIN.encode({"args": list(args), "kwargs": kwargs}, f"the arguments of effect {effect.name!r}")
+    call = _Call(effect, key, args, kwargs, text, fingerprint(text))
     _check_deps(hold, effect)
     known = await _known(hold, effect, key)
     if known is not None:
         check_code(known, effect.path)
-        if known.args_hash != args_hash and known.stage is not Stage.VOID:
+        if known.args_hash != call.hash and known.stage is not Stage.VOID and known.stage not in BEFORE:
             raise EffectChanged(
                 f"effect {effect.name!r} of {hold.record.record_id!r} was done with other arguments "
                 f"({known.args[:200]}); a receipt never answers for others. Rewind the step to do it anew "
@@ -62,15 +92,20 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
                     f"the step anew: quire retry {hold.record.record_id} --from {hold.step.name}"
                 )
             return await _value(hold, effect, known)
-        if known.stage is Stage.INTENDED and known.record_id != hold.record.record_id:
+        if known.record_id != hold.record.record_id and known.stage in (Stage.INTENDED, *BEFORE):
             await _of_another(hold, effect, key)
         if known.stage is Stage.INTENDED:
             found = await _in_doubt(hold, effect, known, args, kwargs)
             if found is not None:
                 return await _value(hold, effect, found)
+    if effect.asks is not None or (known is not None and known.stage in (Stage.PARKED, Stage.DROPPED)):
+        with hold.flight():
+            asked = await _asked(hold, call)
+        if asked is not None:
+            await hold.block(asked)
     try:
         # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
-        acting = asyncio.ensure_future(_tried(hold, effect, key, args, kwargs, args_text, args_hash))
+        acting = asyncio.ensure_future(_tried(hold, call))
         hold.forget_errors(acting)
         return await asyncio.shield(acting)
     except _Unfit as error:
@@ -90,28 +125,178 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
         await hold.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
 
 
+# -- what comes before the act ---------------------------------------------------------------------------------
+
+
+async def _asked(hold: Hold, call: _Call) -> Wait | None:
+    """What people are asked before a parked effect acts; None: they have released it. Raises if they dropped it.
+
+    The question is bound to what is shown: the arguments, what ``check`` found, and who acts. If any of it is another
+    one in a later pass, that is parked and asked anew.
+    """
+    effect, key = call.effect, call.key
+    asks = effect.asks or Asks()
+    known = hold.known.get(key)
+    actor = await actor_of(hold, effect, _act_key(hold, key, known))
+    shown = _shown(call, await _checked(hold, call, _act_key(hold, key, known)), actor)
+    print_ = approval.shown_print(shown)
+    question = key_of(key, "release", print_)
+    if (answer := hold.known.get(question)) is not None:
+        _check_released(call, parse(answer.value))
+        return None
+    text = asks.text or f"Do {effect.name!r}?"
+    options = {field.name: getattr(asks, field.name) for field in dataclasses.fields(asks) if field.name != "text"}
+    options |= {"show": shown, "edit": (), "choices": ("approve", "reject")}
+    wait = waits.question(hold, question, text, options)
+    same = known is not None and known.stage is Stage.PARKED and (known.args_hash, known.actor) == (call.hash, actor)
+    if not same or known is None or known.prepared != call.checked:
+        known = hold.receipt(
+            Kind.ONCE,
+            key,
+            effect.name,
+            "",
+            stage=Stage.PARKED,
+            fn=effect.path,
+            args=call.text,
+            args_hash=call.hash,
+            act_key=known.act_key if known is not None else "",
+            prepared=call.checked or "",
+            actor=actor,
+            nonce=next_id(),
+        )
+        hold.answer(known)
+    if approval.expired(wait, hold.host.now()):
+        said = approval.said(Answer(approval.EXPIRED), hold.record)
+        hold.tell("expired", question=text)
+        hold.answer(hold.receipt(Kind.ASK, question, text, dump(said), args_hash=print_))
+        hold.answer(replace(known, stage=Stage.DROPPED))
+        _check_released(call, said)
+        return None
+    return replace(wait, about={**(wait.about or {}), PARKED: {"key": key, "nonce": known.nonce}})
+
+
+def _shown(call: _Call, checked: str, actor: str) -> dict[str, Any]:
+    """What people see of an effect before it acts."""
+    shown: dict[str, Any] = {"effect": call.effect.name, "arguments": _named(call)}
+    if checked:
+        shown["prepared"] = parse(checked)
+    if actor:
+        shown["as"] = parse(actor)
+    return shown
+
+
+def _named(call: _Call) -> dict[str, Any]:
+    """The arguments by the names that the act gives them, as they are stored."""
+    given = parse(call.text)
+    places = list(inspect.signature(call.effect.act).parameters)[0 if call.effect.bare else 1 :]
+    places += [str(n) for n in range(len(places), len(given["args"]))]
+    return {**dict(zip(places, given["args"], strict=False)), **given["kwargs"]}
+
+
+def _check_released(call: _Call, said: dict[str, Any]) -> None:
+    """Raise ``Dropped`` unless people have released the effect."""
+    answer = Answer(said["choice"], said["by"], said["note"], said["edits"], said.get("ahead", "approve"))
+    if answer:
+        return
+    who = f" by {answer.by}" if answer.by else ""
+    why = f": {answer.note}" if answer.note else ""
+    raise Dropped(f"{call.what} is not to be done: {answer.choice}{who}{why}", answer)
+
+
+async def _checked(hold: Hold, call: _Call, act_key: str) -> str:
+    """What ``check`` says of the input, as JSON; empty: there is nothing to check. It runs once in a pass."""
+    if call.checked is None:
+        prepare = call.effect.prepare
+        part = prepare.check if prepare is not None else None
+        call.checked = "" if part is None else await _part(hold, call, part, _act(hold, call.effect, act_key))
+    return call.checked
+
+
+async def _prepared(hold: Hold, call: _Call, act_key: str) -> str:
+    """What the act gets as ``act.prepared``, as JSON. Nothing is reserved under a halt, nor over a cancel request."""
+    prepare = call.effect.prepare
+    if prepare is None:
+        return ""
+    checked = await _checked(hold, call, act_key)
+    if prepare.reserve is None:
+        return checked
+    await _check_orders(hold)
+    value = returns(prepare.check).decode(checked, "what was checked") if prepare.check and checked else None
+    return await _part(hold, call, prepare.reserve, _act(hold, call.effect, act_key, prepared=value))
+
+
+async def _part(hold: Hold, call: _Call, part: Callable[..., Any], act: Act[Any]) -> str:
+    """Run what comes before the act. Return its value as JSON; empty where a test has put a fake for the effect."""
+    until = hold.host.clock.boottime() + (timeout := seconds(call.effect.timeout))
+    act = dataclasses.replace(act, _left=lambda: until - hold.host.clock.boottime())
+    async with asyncio.timeout(timeout):
+        value = await contained(hold.host.prepare(call.effect, part, act, call.args, call.kwargs))
+    hold.check()
+    return "" if value is NOTHING else returns(part).taken(value, f"what {part.__name__} prepared for {call.what}")[0]
+
+
+async def actor_of(hold: Hold, effect: Effect[Any, Any, Any], act_key: str) -> str:
+    """Who acts here, as JSON; empty: the effect does not say."""
+    if effect.actor is None:
+        return ""
+    act = _act(hold, effect, act_key)
+    who = await contained(hold.host.prepare(effect, effect.actor, act, (), {}))
+    return "" if who is NOTHING else PLAIN.encode(who, f"who acts in effect {effect.name!r}")
+
+
+def other_actor(began: str, here: str) -> str:
+    """Why nobody here can tell what another account did; empty: it is the same one, or nobody noted which it was.
+
+    Keys and marks at a target hold for one account and client: under another one "not there" proves nothing.
+    """
+    if not began or began == here:
+        return ""
+    return f"it was begun as {_in_words(began)}, and this worker acts as {_in_words(here) if here else 'nobody named'}"
+
+
+def _in_words(actor: str) -> str:
+    who = parse(actor)
+    return ", ".join(f"{name} {value}" for name, value in who.items()) if isinstance(who, dict) else str(who)
+
+
+async def _check_orders(hold: Hold) -> None:
+    """End the pass if somebody has halted the work, or asked to cancel the record."""
+    ledger, record_id = hold.host.ledger, hold.record.record_id
+    standing, rows = await asyncio.gather(ledger.standing(), ledger.load([record_id]))
+    hold.check()
+    if any(row.cancel is not None for row in rows) or standing.sealed or orders.stopped(hold.record, standing.controls):
+        hold.halt(Stopped("it was cancelled, or halted"))
+        raise asyncio.CancelledError
+
+
+def _act_key(hold: Hold, key: str, known: Receipt | None) -> str:
+    """The idempotency key of this act: that of its earlier tries, or a new one."""
+    if known is None or (known.stage in BEFORE and not known.act_key):
+        return act_key(hold.host.ledger_id, key)
+    return known.known_as
+
+
 async def _of_another(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> None:
     """Another record is doing what this key stands for: look again when it may have its receipt."""
     until = hold.host.now() + LOOK_AGAIN_SECONDS
     await hold.block(Wait(On.TIMER, key=f"{key}settle", name=f"{effect.name} of another record", until=until))
 
 
-async def _tried(
-    hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any, args_text: str, args_hash: str
-) -> Any:
+async def _tried(hold: Hold, call: _Call) -> Any:
     """Act; and again, as often as the effect says, where it surely did not happen."""
     with hold.flight():
         tries = 0
         while True:
             tries += 1
             try:
-                return await _act(hold, effect, key, args, kwargs, args_text, args_hash)
+                return await _once(hold, call)
             except NotDone as error:
-                delay = effect.retry.delay(tries, error)
+                delay = call.effect.retry.delay(tries, error)
                 if delay is None or delay > 5.0:
                     raise
                 await hold.host.clock.sleep(delay)
                 hold.check()
+                call.checked = None
 
 
 async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt | None:
@@ -123,10 +308,21 @@ async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt
     return hold.known.get(key)
 
 
-def _act_of(hold: Hold, intent: Receipt, until: float | None = None) -> Act[Any]:
-    act: Act[Any] = Act(intent.known_as, hold.host.deps_of(hold.workflow.name), hold.record.record_id)
+def _act(hold: Hold, effect: Effect[Any, Any, Any], key: str, *, prepared: Any = None) -> Act[Any]:
+    return Act(key, hold.host.deps_of(hold.workflow.name), hold.record.record_id, prepared=prepared)
+
+
+def _act_of(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float | None = None) -> Act[Any]:
+    act = _act(hold, effect, intent.known_as, prepared=prepared_of(effect, intent))
     clock = hold.host.clock
     return act if until is None else dataclasses.replace(act, _left=lambda: until - clock.boottime())
+
+
+def prepared_of(effect: Effect[Any, Any, Any], receipt: Receipt) -> Any:
+    """What was prepared for this act."""
+    if not receipt.prepared or effect.prepare is None:
+        return None
+    return returns(effect.prepare.last).decode(receipt.prepared, f"what was prepared for {effect.name!r}")
 
 
 def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
@@ -139,10 +335,17 @@ def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
         )
 
 
-async def _act(
-    hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any, args_text: str, args_hash: str
-) -> Any:
-    host = hold.host
+async def _once(hold: Hold, call: _Call) -> Any:
+    """One try: what is prepared, the intent with it, the act."""
+    host, effect, key = hold.host, call.effect, call.key
+    earlier = hold.known.get(key)
+    outside = _act_key(hold, key, earlier)
+    actor = await actor_of(hold, effect, outside)
+    again = earlier is not None and earlier.stage is Stage.VOID
+    if again and earlier is not None and (earlier.args_hash, earlier.actor) == (call.hash, actor) and earlier.prepared:
+        prepared = earlier.prepared
+    else:
+        prepared = await _prepared(hold, call, outside)
     timeout = seconds(effect.timeout)
     if not (timeout := host.time_for(wanted := timeout, hold.since, harmless=effect.repeat)):
         if host.from_start(hold.since):  # no slice of this length has more time for it
@@ -150,7 +353,6 @@ async def _act(
         hold.halt(Yielded("its effect would not end within the worker's time"))
         raise asyncio.CancelledError
     until = await host.lease_until(timeout)
-    earlier = hold.known.get(key)
     intent = hold.receipt(
         Kind.ONCE,
         key,
@@ -158,11 +360,13 @@ async def _act(
         "",
         stage=Stage.INTENDED,
         fn=effect.path,
-        args=args_text,
-        args_hash=args_hash,
+        args=call.text,
+        args_hash=call.hash,
         act_by=host.now() + timeout,
         undo=effect.path if effect.undo is not None else "",
-        act_key=earlier.known_as if earlier is not None else act_key(host.ledger_id, key),
+        act_key=outside,
+        prepared=prepared,
+        actor=actor,
         nonce=next_id(),  # of this try: the next one in the same pass is another act, not this one said again
     )
     host.acting.add((key, intent.nonce))
@@ -170,7 +374,7 @@ async def _act(
     try:
         await hold.facts([intent], (effect.rate,) if effect.rate is not None else ())
         hold.known[key] = intent
-        return await _acted(hold, effect, intent, until, args, kwargs)
+        return await _acted(hold, effect, intent, until, call.args, call.kwargs)
     except StillActing:
         late = True
         raise
@@ -189,7 +393,7 @@ async def _acted(
         await hold.deliver(_void(hold, intent))
         raise NotDone("the worker was away too long between its intent and the act; it did not act")
     try:
-        acting = contained(host.act(effect, _act_of(hold, intent, until), args, kwargs))
+        acting = contained(host.act(effect, _act_of(hold, effect, intent, until), args, kwargs))
         if effect.in_thread:
             value = await _in_thread(hold, effect, intent, asyncio.ensure_future(acting), left)
         else:
@@ -200,7 +404,8 @@ async def _acted(
         await hold.facts(())
         raise
     except (NotDone, ConnectionRefusedError) as error:
-        await hold.deliver(_void(hold, intent))
+        anew = isinstance(error, PrepareAgain)
+        await hold.deliver(_void(hold, replace(intent, prepared="") if anew else intent))
         raise NotDone(str(error)) from error
     except Exception as error:
         if effect.repeat:
@@ -304,6 +509,7 @@ async def _in_doubt(
             name = f"{effect.name} to end elsewhere"
             until = max(intent.act_by or 0.0, host.now() + LOOK_AGAIN_SECONDS)
             await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
+        await _check_actor(hold, effect, intent)
         await hold.deliver(_void(hold, intent))
         return None
     settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)
@@ -314,9 +520,10 @@ async def _in_doubt(
         await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to settle", until=settled))
     if effect.probe is None:
         await hold.block(doubted(intent.key, effect.name, value=schema))
+    await _check_actor(hold, effect, intent)
     with hold.flight():
         try:
-            found = await contained(host.probe(effect, _act_of(hold, intent), args, kwargs))
+            found = await contained(host.probe(effect, _act_of(hold, effect, intent), args, kwargs))
         except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
             found = None
             tried = failure_of(error)
@@ -337,11 +544,19 @@ async def _in_doubt(
         await hold.deliver(receipt)
         return receipt
     if effect.fenced or await _actor_ended(hold, intent):
-        await hold.deliver(_void(hold, intent))
+        await hold.deliver(_void(hold, replace(intent, prepared="") if isinstance(found, PrepareAgain) else intent))
         return None
     why = "it is not there, but its worker may still be acting"
     await hold.block(doubted(intent.key, effect.name, why, schema))
     return None
+
+
+async def _check_actor(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt) -> None:
+    """Ask a person about an act that another account began."""
+    with hold.flight():
+        why = other_actor(intent.actor, await actor_of(hold, effect, intent.known_as))
+    if why:
+        await hold.block(doubted(intent.key, effect.name, why, schema_of(returns(effect.act))))
 
 
 def _acts_here(hold: Hold, intent: Receipt) -> bool:

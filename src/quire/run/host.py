@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import Future
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from quire.clock import Clock
 from quire.ledger.base import Ledger
@@ -18,6 +18,10 @@ from quire.workflows.workflow import Registry
 
 #: Hears the verdict on a change, or why there is none.
 Told = Callable[[Verdict | BaseException], None]
+
+
+#: What prepares no act.
+NOTHING: Final = object()
 
 
 class Host(Protocol):
@@ -77,6 +81,12 @@ class Host(Protocol):
 
     def late(self, work: Coroutine[Any, Any, None]) -> None:
         """Keep the task of an act that goes on in its thread, until it has ended."""
+        ...
+
+    async def prepare(
+        self, effect: Effect[Any, Any, Any], part: Callable[..., Any], act: Act[Any], args: Any, kwargs: Any
+    ) -> Any:
+        """Call a part of an effect that comes before its act; ``NOTHING`` where the effect is a fake of a test."""
         ...
 
     async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:

@@ -22,6 +22,7 @@ from quire.model.wait import On, Wait
 from quire.rules import moves as transition
 from quire.rules.moves import doubted, valueless
 from quire.rules.outcome import Stopped, Waits, Yielded
+from quire.run import effects
 from quire.run.calls import returns
 from quire.run.failure import failure_of
 from quire.run.host import Told
@@ -106,7 +107,11 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, known_as: str, workflow:
         act_key=known_as,
     )
     await hold.facts([intent])
-    act: Act[Any] = Act(key=intent.known_as, deps=host.deps_of(workflow), record_id=receipt.record_id)
+    if why := effects.other_actor(receipt.actor, await effects.actor_of(hold, effect, known_as)):
+        hold.tell("effect.unclear", effect=f"undo of {receipt.name}", error=why)
+        return why
+    prepared = effects.prepared_of(effect, receipt)
+    act: Act[Any] = Act(intent.known_as, host.deps_of(workflow), receipt.record_id, prepared=prepared)
     value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
     act = dataclasses.replace(act, _left=lambda: until - host.clock.boottime())
     left = until - host.clock.boottime()

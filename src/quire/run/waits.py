@@ -82,22 +82,30 @@ async def ask(hold: Hold, key: str, text: str, options: dict[str, Any]) -> Answe
         known = hold.known.get(key)
     if known is not None:
         return _answered(hold, parse(known.value))
-    asked = approval.question(key=key, text=text, now=now, **{**options, "show": shown})
-    remembered = hold.remembered.get(key)
-    if remembered is not None and remembered.about is not None:
-        about = dict(asked.about or {}) | {"asked_at": remembered.about.get("asked_at")}
-        if approval.content_hash(about) == remembered.about.get("hash"):
-            asked = remembered
+    asked = question(hold, key, text, {**options, "show": shown})
     if approval.expired(asked, now):
         value = approval.said(Answer(approval.EXPIRED, ahead=_ahead(asked)), hold.record)
         hold.tell("expired", question=text)
         hold.answer(hold.receipt(Kind.ASK, key, text, dump(value), args_hash=print_))
         return _answered(hold, value)
-    asked, told = approval.passed(asked, now)
-    for kind in told:
-        hold.tell(kind, question=text, by=(asked.about or {}).get("by"))
     await hold.block(asked)
     raise AssertionError("unreachable: a block does not return")
+
+
+def question(hold: Hold, key: str, text: str, options: dict[str, Any]) -> Wait:
+    """The question as it stands now: with its votes and after its reminders, if the same is asked already."""
+    now = hold.host.now()
+    asked = approval.question(key=key, text=text, now=now, **options)
+    remembered = hold.remembered.get(key)
+    if remembered is not None and remembered.about is not None:
+        about = dict(asked.about or {}) | {"asked_at": remembered.about.get("asked_at")}
+        if approval.content_hash(about) == remembered.about.get("hash"):
+            asked = remembered
+    if not approval.expired(asked, now):
+        asked, told = approval.passed(asked, now)
+        for kind in told:
+            hold.tell(kind, question=text, by=(asked.about or {}).get("by"))
+    return asked
 
 
 def _ahead(wait: Wait) -> str:

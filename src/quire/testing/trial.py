@@ -21,6 +21,7 @@ from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.record import Record, Status
 from quire.model.side import Worker as WorkerRow
 from quire.model.wait import On, load_waits
+from quire.run.host import NOTHING
 from quire.testing.clock import ToldClock
 from quire.testing.faults import PassingLedger
 from quire.worker.worker import Worker
@@ -71,6 +72,13 @@ class _Mortal(PassingLedger):
 
 class _TrialWorker(Worker):
     trial: Trial[Any, Any, Any]
+
+    async def prepare(
+        self, effect: Effect[Any, Any, Any], part: Callable[..., Any], act: Act[Any], args: Any, kwargs: Any
+    ) -> Any:
+        if effect in self.trial._fakes:
+            return NOTHING
+        return await super().prepare(effect, part, act, args, kwargs)
 
     async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
         return await self.trial._act(effect, act, args, kwargs)

@@ -177,6 +177,11 @@ class Worker:
             await self._beat()
         return min(self.clock.boottime() + span, self._lease_end)
 
+    async def prepare(
+        self, effect: Effect[Any, Any, Any], part: Callable[..., Any], act: Act[Any], args: Any, kwargs: Any
+    ) -> Any:
+        return await self._called(part, act, act, *args, **kwargs)
+
     async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
         return await self._called(effect.act, act, *(() if effect.bare else (act,)), *args, **kwargs)
 

@@ -16,6 +16,8 @@ from quire.model.row import replace
 from quire.model.wait import On, Wait
 
 EXPIRED = "expired"
+#: In what a question is about: the parked intent that its answer releases or drops.
+PARKED = "parked"
 
 
 @dataclass(frozen=True, slots=True)

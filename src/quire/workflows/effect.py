@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -20,8 +20,11 @@ from quire.clock import Span, seconds
 from quire.errors import DefinitionError
 from quire.model.change import Rate
 from quire.workflows import declared
-from quire.workflows.retry import NEVER, Retry, check_retry
+from quire.workflows.retry import NEVER, Fail, Retry, check_retry
 from quire.workflows.workflow import hints_of, is_need
+
+if TYPE_CHECKING:
+    from quire.workflows.approval import Answer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,6 +39,18 @@ class NotDone(Exception):
     """It surely did not happen. A probe returns it; an act raises it."""
 
 
+class PrepareAgain(NotDone):
+    """It surely did not happen, and what was prepared for it does not fit any more: the next try prepares anew."""
+
+
+class Dropped(Fail):
+    """People were asked about a parked effect, and it is not to be done. ``answer`` says who decided, and why."""
+
+    def __init__(self, text: str, answer: Answer) -> None:
+        super().__init__(text)
+        self.answer = answer
+
+
 @dataclass(frozen=True, slots=True)
 class Act(Generic[X]):
     """What an effect gets besides its arguments."""
@@ -46,11 +61,46 @@ class Act(Generic[X]):
     record_id: str
     #: How many seconds are left.
     _left: Callable[[], float] = field(default=lambda: DEFAULT_SECONDS, repr=False, compare=False)
+    #: What was prepared for this very act; in ``reserve`` what ``check`` returned. None: nothing was.
+    prepared: Any = None
 
     @property
     def time_left(self) -> timedelta:
         """Until this act must have ended. Give it to what may hang: ``timeout=act.time_left.total_seconds()``."""
         return timedelta(seconds=max(0.0, self._left()))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """What comes before an act, in two halves that are called like it: ``@effect(prepare=Prepare(check, reserve))``.
+
+    What ``reserve`` returns, or ``check`` where there is none, is kept with the intent. The act gets it as
+    ``act.prepared``.
+    """
+
+    #: It only reads: whether the input fits, and what people shall see. It may run often, also when nothing follows.
+    check: Callable[..., object] | None = None
+    #: It may leave behind what nobody outside receives, as a draft or an id. It runs right before the intent.
+    reserve: Callable[..., object] | None = None
+
+    @property
+    def last(self) -> Callable[..., object]:
+        """The half whose value the act gets."""
+        found = self.reserve or self.check
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """Whom a parked effect asks before it acts. The words are those of ``run.ask``."""
+
+    text: str = ""
+    by: str | Sequence[str] | None = None
+    quorum: int = 1
+    remind: Span | None = None
+    escalate: tuple[Span, str] | None = None
+    expires: Span | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +125,11 @@ class Effect(Generic[P, T, X]):
     own_key: str = ""
     #: The act takes its arguments only, no ``Act``.
     bare: bool = False
+    prepare: Prepare | None = None
+    #: Who acts: the account, the client, the endpoint. Keys and marks at the target hold for this one alone.
+    actor: Callable[[Act[Any]], object] | None = None
+    #: People release it before it acts.
+    asks: Asks | None = None
 
     def named(self, name: str) -> Effect[P, T, X]:
         """The same effect under another name within the step: for loops."""
@@ -87,6 +142,22 @@ class Effect(Generic[P, T, X]):
         if not declared.is_text(key):
             raise DefinitionError(f"the effect {self.name!r} cannot be keyed {key!r}: a key is text")
         return replace(self, own_key=key)
+
+    def parked(
+        self,
+        text: str = "",
+        *,
+        by: str | Sequence[str] | None = None,
+        quorum: int = 1,
+        remind: Span | None = None,
+        escalate: tuple[Span, str] | None = None,
+        expires: Span | None = None,
+    ) -> Effect[P, T, X]:
+        """The same effect, which acts only when people have seen its arguments and released it.
+
+        If they drop it, or nobody answers in time, ``run.once`` raises ``Dropped``.
+        """
+        return replace(self, asks=Asks(text, by, quorum, remind, escalate, expires))
 
     @property
     def in_thread(self) -> bool:
@@ -202,6 +273,8 @@ def effect(
     timeout: Span = "30s",
     settle: Span = "60s",
     rate: Rate | None = None,
+    prepare: Prepare | None = None,
+    actor: Callable[[Act[Any]], object] | None = None,
 ) -> _Declared: ...
 
 
@@ -216,6 +289,8 @@ def effect(
     timeout: Span = "30s",
     settle: Span = "60s",
     rate: Rate | None = None,
+    prepare: Prepare | None = None,
+    actor: Callable[[Act[Any]], object] | None = None,
 ) -> _DeclaredWith[P, T, X]: ...
 
 
@@ -230,6 +305,8 @@ def effect(
     timeout: Span = "30s",
     settle: Span = "60s",
     rate: Rate | None = None,
+    prepare: Prepare | None = None,
+    actor: Callable[[Act[Any]], object] | None = None,
 ) -> _DeclaredWith[P, T, X]: ...
 
 
@@ -251,7 +328,7 @@ def effect(act: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return declare if act is None else declare(act)
 
 
-_OPTIONS = ("probe", "undo", "repeat", "fenced", "retry", "timeout", "settle", "rate")
+_OPTIONS = ("probe", "undo", "repeat", "fenced", "retry", "timeout", "settle", "rate", "prepare", "actor")
 
 
 def _check(fn: Any, options: Mapping[str, Any]) -> None:
@@ -274,6 +351,14 @@ def _check(fn: Any, options: Mapping[str, Any]) -> None:
         raise DefinitionError(f"the probe of {whose} cannot be called like its act; it must take the same arguments")
     if undo is not None and not declared.accepts(undo, 2):
         raise DefinitionError(f"the undo of {whose} cannot be called as undo(act, value), with the value of the act")
+    prepare, actor = options.get("prepare"), options.get("actor")
+    if prepare is not None and (not isinstance(prepare, Prepare) or (prepare.check or prepare.reserve) is None):
+        raise DefinitionError(f"the prepare of {whose} is {prepare!r}; write it as Prepare(check=…, reserve=…)")
+    for half in (prepare.check, prepare.reserve) if prepare is not None else ():
+        if half is not None and not declared.accepts(half, places, named):
+            raise DefinitionError(f"what prepares {whose} must take the same arguments as its act; {half!r} does not")
+    if actor is not None and not declared.accepts(actor, 1):
+        raise DefinitionError(f"the actor of {whose} must be a function of its Act that says who acts, not {actor!r}")
     for word in ("repeat", "fenced"):
         declared.word(options.get(word, False), (True, False), f"{word} of {whose}")
     check_retry(options.get("retry", NEVER), whose)

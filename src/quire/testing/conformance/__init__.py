@@ -73,6 +73,7 @@ from quire.testing.conformance.moves import Moves
 from quire.testing.conformance.ordered import Ordered
 from quire.testing.conformance.outcomes import OUTCOMES
 from quire.testing.conformance.pairs import Pairs
+from quire.testing.conformance.parked import Parked
 from quire.testing.conformance.pauses import Pauses
 from quire.testing.conformance.questions import Questions
 from quire.testing.conformance.races import Races
@@ -127,6 +128,7 @@ class LedgerConformance(
     Moves,
     Beside,
     Effects,
+    Parked,
     Doubts,
     Fanins,
     Signals,

@@ -162,7 +162,7 @@ def test_help_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert left.value.code == 0
     text = capsys.readouterr().out
     assert "--port" in text
-    assert "Google Sheets" in text
+    assert "Google Workspace" in text
 
 
 @pytest.mark.parametrize("port", ["taken", "70000"])

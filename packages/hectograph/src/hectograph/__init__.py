@@ -1,4 +1,4 @@
-"""An emulator of Google Sheets and Drive on loopback, with faults that can be switched on.
+"""An emulator of Google Workspace on loopback, with faults that can be switched on.
 
 ``Emulator`` is the object, ``hectograph`` the command, ``workspace`` the pytest fixture. ``core.faults`` describes what
 goes wrong on purpose, ``person`` what a person does, ``core.switch`` what nobody has verified about Google.

@@ -21,12 +21,12 @@ SAVE_SECONDS = 1.0
 
 
 class Emulator:
-    """Google Sheets and Drive on loopback.
+    """Google Workspace on loopback.
 
         with Emulator() as google:
             requests.get(google.url + "v4/spreadsheets/…")
 
-    With ``path`` its books and files are kept in that file. ``clock`` is a function that tells the time.
+    With ``path`` everything is kept in that file. ``clock`` is a function that tells the time.
     """
 
     def __init__(

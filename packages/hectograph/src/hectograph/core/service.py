@@ -164,6 +164,10 @@ class Service:
         """Return what is played, by Google's method names. Everything else answers 501."""
         raise NotImplementedError
 
+    def plays(self, name: str) -> bool:
+        """Whether a method has behaviour."""
+        return name in self.methods()
+
     def acts(self) -> Mapping[str, Act]:
         """Return what people do, by the words of ``do``: ``mail.reply``, ``calendar.answer``."""
         return {}

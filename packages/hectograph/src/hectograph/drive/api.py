@@ -49,10 +49,13 @@ class DriveApi(Service):
         "permission_race": ("both", "last"),
     }
 
+    def plays(self, name: str) -> bool:
+        return name.rpartition(".")[0] in _BUILT and name not in _NOT_BUILT
+
     def handle(self, call: MethodCall) -> Response:
         method, parts, request = call.method, call.parts, call.request
         group = method.group
-        if group not in _BUILT or method.name in _NOT_BUILT:
+        if not self.plays(method.name):
             raise not_built(self.kind(method))
         with self.world.lock:
             self.world.drive.client = call.caller.client

@@ -27,9 +27,12 @@ class DriveV2(Service):
     envelope = DRIVE
     strict = False
 
+    def plays(self, name: str) -> bool:
+        return name.rpartition(".")[0] in _BUILT and name not in _NOT_BUILT
+
     def handle(self, call: MethodCall) -> Response:
         group, _, verb = call.name.partition(".")
-        if group not in _BUILT or call.name in _NOT_BUILT:
+        if not self.plays(call.name):
             raise not_built(self.kind(call.method))
         with self.world.lock:
             self.world.drive.client = call.caller.client

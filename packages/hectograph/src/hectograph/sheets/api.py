@@ -41,6 +41,9 @@ class SheetsApi(Service):
         super().__init__(world, base)
         world.drive.editors[SPREADSHEET] = SheetsEditor(world.library, world.now)
 
+    def plays(self, name: str) -> bool:
+        return True  # all of them
+
     def handle(self, call: MethodCall) -> Response:
         """Answer a call. A read takes no lock: it is served from a published version of the book."""
         file = self.world.drive.files.get(call.parts.get("spreadsheetId", ""))

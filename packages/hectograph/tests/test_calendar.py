@@ -12,6 +12,7 @@ from emulator_api import Api, Refused
 from emulator_direct import Direct
 from google_client import building
 from hectograph import Emulator
+from receiver import receiving
 
 EVENTS = "/calendar/v3/calendars/primary/events"
 
@@ -409,3 +410,37 @@ def test_a_calendar_survives_a_restart(tmp_path: Any) -> None:
 
         key = json.loads(made)["id"]
         assert json.loads(second.call("GET", f"{EVENTS}/{key}").body) == json.loads(made)
+
+
+def test_a_channel_tells_that_something_changed_until_it_is_stopped(emulator: Emulator) -> None:
+    api = Api(emulator, "ann@example.org")
+    with receiving() as receiver:
+        asked = {"id": "ch1", "type": "web_hook", "address": receiver.url, "token": "t"}
+        channel = api("POST", EVENTS + "/watch", asked)
+        first = receiver.next().headers
+        api("POST", EVENTS, event())
+        second = receiver.next().headers
+        with pytest.raises(Refused) as error:
+            api("POST", EVENTS + "/watch", asked)
+        stopped = {"id": "ch1", "resourceId": channel["resourceId"]}
+        api("POST", "/calendar/v3/channels/stop", stopped)
+        with pytest.raises(Refused) as gone:
+            api("POST", "/calendar/v3/channels/stop", stopped)
+        api("POST", EVENTS, event())
+    assert (first["x-goog-resource-state"], second["x-goog-resource-state"]) == ("sync", "exists")
+    assert (first["x-goog-message-number"], second["x-goog-message-number"]) == ("1", "2")
+    assert second["x-goog-channel-token"] == "t" and second["x-goog-resource-id"] == channel["resourceId"]
+    assert reason(error) == (400, "channelIdNotUnique") and gone.value.status == 404
+    assert receiver.taken.empty()
+    with pytest.raises(Refused) as error:
+        api("POST", EVENTS + "/watch", {"id": "ch2", "type": "web_hook", "address": "http://example.com"})
+    assert reason(error) == (400, "push.webhookUrlNotHttps")
+
+
+def test_googles_client_makes_events_in_a_batch(google: Any) -> None:
+    answers: dict[str, Any] = {}
+    batch = google.new_batch_http_request(lambda key, answer, error: answers.update({key: error or answer}))
+    for key in ("batch1", "batch2", "batch1"):
+        batch.add(google.events().insert(calendarId="primary", body=event(id=key)))
+    batch.execute()
+    assert sorted(str(getattr(one, "status_code", 200)) for one in answers.values()) == ["200", "200", "409"]

@@ -208,3 +208,29 @@ def test_grants_survive_a_restart(tmp_path: Any) -> None:
     with Emulator(path=path) as second:
         assert refresh(Api(second), tokens["refresh_token"])[0] == 200
         assert Api(second, tokens["access_token"])("GET", "/drive/v3/files")["files"] == []
+
+
+def test_the_loopback_flow_of_google_auth_oauthlib_signs_in(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flows = pytest.importorskip("google_auth_oauthlib.flow", reason="google-auth-oauthlib is not installed")
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")  # the token endpoint is on loopback, without TLS
+    monkeypatch.setenv("OAUTHLIB_RELAX_TOKEN_SCOPE", "1")  # a box may be left unticked
+    client = {"client_id": "c1", "client_secret": "s", "token_uri": emulator.url + "token"}
+    addresses = {"auth_uri": emulator.url + "o/oauth2/auth", "redirect_uris": [BACK]}
+    flow = flows.InstalledAppFlow.from_client_config(
+        {"installed": client | addresses}, [AUTH + "drive", AUTH + "calendar"]
+    )
+    flow.redirect_uri = BACK
+    address, _ = flow.authorization_url(access_type="offline")
+    query = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
+    api = Api(emulator)
+
+    flow.fetch_token(code=consent(api, query, granted=[AUTH + "drive"])["code"])
+
+    assert flow.credentials.granted_scopes == [AUTH + "drive"] and flow.credentials.refresh_token
+    from google.auth.transport.requests import Request
+
+    flow.credentials.refresh(Request())
+    api.user = flow.credentials.token
+    assert api("GET", "/drive/v3/files")["files"] == []

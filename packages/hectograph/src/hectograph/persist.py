@@ -33,6 +33,7 @@ def save(world: World, path: Path) -> None:
             "files": [_file(file) for file in world.drive.files.values()],
             "outbox": world.outgoing.dump(),
             "people": world.people.dump(),
+            "channels": world.channels.dump(),
             "services": {version: held for version, service in world.services.items() if (held := service.dump())},
         }
     # Published versions never change, so writing them down keeps nobody waiting.
@@ -61,6 +62,7 @@ def load(world: World, path: Path) -> None:
     world.outgoing.load(document.get("outbox", []))
     if "people" in document:
         world.people.load(document["people"])
+    world.channels.load(document.get("channels", []))
     for version, held in document.get("services", {}).items():
         world.services[version].load(held)
     for held in document["books"]:

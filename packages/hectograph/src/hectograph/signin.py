@@ -221,8 +221,10 @@ class SignIn:
             raise OAuthError("invalid_grant", "Token has been expired or revoked.")
         if held["client"] != sent.get("client_id"):
             raise OAuthError("unauthorized_client", "Unauthorized")
-        wanted = sent.get("scope", "").split() or held["scopes"]
-        if not set(wanted) <= set(held["scopes"]):
+        # A client may ask for all that it once wished for: it gets what was granted of that.
+        asked = sent.get("scope", "").split()
+        wanted = [one for one in held["scopes"] if not asked or one in asked]
+        if not wanted:
             raise OAuthError("invalid_scope", "Some requested scopes were not granted.")
         return self._answer(Caller("", held["email"], frozenset(wanted), held["client"]))
 

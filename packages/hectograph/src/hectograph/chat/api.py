@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -82,10 +83,12 @@ class ChatApi(Service):
         return [Charge("message_write"), Charge("space_write", key=place)]
 
     def dump(self) -> Any:
-        return {"spaces": [one.dump() for one in self.held.values()], "app": self.events.app}
+        files = {key: [kind, base64.b64encode(content).decode()] for key, (kind, content) in self.spaces.files.items()}
+        return {"spaces": [one.dump() for one in self.held.values()], "app": self.events.app, "files": files}
 
     def load(self, held: Any) -> None:
         self.events.app = held["app"]
+        self.spaces.files = {key: (kind, base64.b64decode(text)) for key, (kind, text) in held["files"].items()}
         self.held = {one["name"]: Space.load(one) for one in held["spaces"]}
 
     def clear(self) -> None:

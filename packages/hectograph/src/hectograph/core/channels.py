@@ -32,6 +32,13 @@ class Channels:
         self.delivery = delivery
         self.held: dict[str, Channel] = {}
 
+    def dump(self) -> Any:
+        return [{**one.__dict__, "until": one.until.isoformat()} for one in self.held.values()]
+
+    def load(self, held: Any) -> None:
+        for one in held:
+            self.held[one["channel_id"]] = Channel(**{**one, "until": datetime.fromisoformat(one["until"])})
+
     def open(self, key: str, given: dict[str, Any], place: str) -> dict[str, Any]:
         """Begin to tell an address of changes; the first message says ``sync``."""
         address, name = str(given.get("address", "")), str(given.get("id", ""))

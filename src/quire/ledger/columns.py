@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quire.errors import LedgerError
-from quire.ledger.blobs import is_reference, kept_apart
+from quire.ledger.blobs import NAME_LENGTH, blob_of, is_reference, kept_apart
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
@@ -130,7 +130,8 @@ def row_of(type_: type[Any], row: Sequence[Any]) -> Any:
 def unnamed_blobs() -> str:
     """SQL: a blob that no row names. It looks at every row, so whoever asks looks first whether there are blobs."""
     named = [
-        f"SELECT {quoted(column)} FROM {TABLES[type_][0]} WHERE substr({quoted(column)}, 1, 1) = '@'"
+        f"SELECT substr({quoted(column)}, 1, {NAME_LENGTH}) FROM {TABLES[type_][0]} "
+        f"WHERE substr({quoted(column)}, 1, 1) = '@'"
         for type_, names in LONG.items()
         for column in names
     ]
@@ -148,7 +149,7 @@ OLD_WORKER = (
 def references(rows: Sequence[Any], type_: type[Any]) -> set[str]:
     """Return the blobs that these rows name."""
     texts = (getattr(row, name) for name in LONG.get(type_, ()) for row in rows)
-    return {text for text in texts if text and text[0] == "@"}
+    return {blob_of(text) for text in texts if text and text[0] == "@"}
 
 
 def has_reference(row: Any, type_: type[Any]) -> bool:
@@ -165,10 +166,16 @@ def with_blobs(row: Any, type_: type[Any], lookup: Callable[[str, str], str]) ->
     return replace(row, **{name: lookup(text, where) for name, text in texts.items() if is_reference(text)})
 
 
-def put_aside(row: Any, type_: type[Any], limit: int, blobs: dict[str, str]) -> Any:
-    """Return the row with its long values put aside into ``blobs``."""
+def put_aside(
+    row: Any,
+    type_: type[Any],
+    limit: int,
+    blobs: dict[str, str],
+    keep: Callable[[str, dict[str, str]], str] = kept_apart,
+) -> Any:
+    """Return the row with its long values put aside into ``blobs``, by ``keep``."""
     for name in LONG.get(type_, ()):
         text = getattr(row, name)
         if text is not None and len(text) > limit:
-            row = replace(row, **{name: kept_apart(text, blobs)})
+            row = replace(row, **{name: keep(text, blobs)})
     return row

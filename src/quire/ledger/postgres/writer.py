@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from quire.ledger import columns as rows
-from quire.ledger.blobs import kept_apart
+from quire.ledger.blobs import BASES
 from quire.ledger.postgres.statements import (
     MOST_SHAPES,
     STORED,
@@ -147,7 +147,7 @@ class Writer:
         for name in names:
             column = after[name]
             if name in _LONG:
-                column = self.with_references(column, before[name])
+                column = self.with_references(column)
             columns.append((STORED[name], column))
         return tuple(names), columns
 
@@ -203,7 +203,7 @@ class Writer:
     def columns(self, type_: type[Any], changed: Sequence[Any]) -> dict[str, Sequence[Any]]:
         columns = by_column(type_, changed)
         for name in rows.LONG.get(type_, ()):
-            columns[name] = self.with_references(columns[name], None)
+            columns[name] = self.with_references(columns[name])
         return columns
 
     def send(self, statement: Statement, columns: Sequence[tuple[str, Sequence[Any]]]) -> int:
@@ -223,19 +223,16 @@ class Writer:
         ]
         return self.wire.send(sql, *given)
 
-    def with_references(
-        self, column: Sequence[str | None], before: Sequence[str | None] | None
-    ) -> Sequence[str | None]:
-        """Put the long values of a column aside. A value that the row had before is in the ledger already."""
+    def with_references(self, column: Sequence[str | None]) -> Sequence[str | None]:
+        """Put the long values of a column aside."""
         if max(map(len, filter(None, column)), default=0) <= self.limit:
             return column
         short: list[str | None] = []
-        for place, text in enumerate(column):
+        for text in column:
             if text is None or len(text) <= self.limit:
                 short.append(text)
             else:
-                known = before is not None and before[place] == text
-                short.append(kept_apart(text, {} if known else self._blobs))
+                short.append(BASES.kept_apart(text, self._blobs))
         return short
 
     def add_blobs(self) -> None:

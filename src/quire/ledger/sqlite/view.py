@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from quire.ledger import columns as rows
-from quire.ledger.blobs import resolved
+from quire.ledger.blobs import blob_of, resolved
 from quire.model.receipt import Receipt
 from quire.model.record import Record
 from quire.model.row import from_values
@@ -42,8 +42,9 @@ class View:
         self._records: dict[str, Record | None] = {}
 
     def blob(self, reference: str, where: str) -> str:
-        found = self.db.execute("SELECT text FROM blobs WHERE hash = ?", (reference,)).fetchone()
-        return resolved(reference, {reference: found[0]} if found else {}, where)
+        name = blob_of(reference)
+        found = self.db.execute("SELECT text FROM blobs WHERE hash = ?", (name,)).fetchone()
+        return resolved(reference, {name: found[0]} if found else {}, where)
 
     def record_of(self, row: Sequence[Any]) -> Record:
         record: Record = rows.with_blobs(rows.record_of(row), Record, self.blob)

@@ -10,6 +10,7 @@ from operator import attrgetter, ne
 from typing import Any
 
 from quire.ledger import columns as rows
+from quire.ledger.blobs import BASES
 from quire.ledger.sqlite.view import View
 from quire.model.event import Event
 from quire.model.receipt import Receipt
@@ -85,15 +86,17 @@ def _write_many(db: sqlite3.Connection, sql: Callable[[int], str], values: Seque
         start += count
 
 
+#: A row with its long values put aside.
+_short = partial(rows.put_aside, keep=BASES.kept_apart)
+
+
 def write(db: sqlite3.Connection, view: View, draft: Draft, limit: int) -> None:
     """Write what a draft decided; texts longer than the limit are put aside as blobs."""
     blobs: dict[str, str] = {}
     if draft.records:
         _write_records(db, view, draft, limit, blobs)
     if draft.events:
-        _write_many(
-            db, _add_events, [field_values(rows.put_aside(event, Event, limit, blobs))[1:] for event in draft.events]
-        )
+        _write_many(db, _add_events, [field_values(_short(event, Event, limit, blobs))[1:] for event in draft.events])
     for type_, changed in (
         (Receipt, draft.receipts),
         (Signal, draft.signals),
@@ -103,7 +106,7 @@ def write(db: sqlite3.Connection, view: View, draft: Draft, limit: int) -> None:
         (Bucket, draft.buckets),
     ):
         if changed:
-            short = [field_values(rows.put_aside(row, type_, limit, blobs)) for row in changed.values()]
+            short = [field_values(_short(row, type_, limit, blobs)) for row in changed.values()]
             _write_many(db, partial(_put, type_), short)
     if blobs:
         db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", list(blobs.items()))
@@ -115,7 +118,7 @@ def _write_records(db: sqlite3.Connection, view: View, draft: Draft, limit: int,
     new: list[tuple[Any, ...]] = []
     known: dict[_Families, list[tuple[Any, ...]]] = {}
     for record_id, record in draft.records.items():
-        row = rows.put_aside(record, Record, limit, blobs)
+        row = _short(record, Record, limit, blobs)
         before = None if draft.is_new(record_id) else view.known(record_id)
         if before is None:
             new.append((*field_values(row), record.rank))

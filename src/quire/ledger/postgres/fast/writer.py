@@ -132,7 +132,7 @@ class OptimisticWriter:
         columns += [
             ("float8", [line.at for line in one_each]),
             ("text", [line.kind for line in one_each]),
-            ("text", self._writer.with_references([line.body for line in one_each], None)),
+            ("text", self._writer.with_references([line.body for line in one_each])),
             ("text", [line.change_id for line in one_each]),
         ]
         self._writer.send(_update(names, True), columns)

@@ -267,3 +267,18 @@ async def test_a_cell_that_moved_between_our_read_and_our_write_is_not_written_o
         row = sheet.row("a1")
         assert row["mine"] == "keep me" and "asks anybody" in row["why"] and row["asks"].startswith("Publish")
         assert "put back what was typed over: reply ('typed over')" in row["reply"]
+
+
+async def test_declared_states_are_shown_as_themselves(sheet: Sheet) -> None:
+    async with opened(sheet) as panel:
+        await panel.client.start("board", {}, id="b1")
+        await panel.look()
+        assert sheet.row("b1")["status"] == "TODO"
+        await panel.client.move("b1", "DOING")
+        await panel.look()
+        assert sheet.row("b1")["status"] == "DOING"
+        await panel.client.move("b1", "DONE")
+        await panel.look()
+        sheet.person("delete_rows", at=2, count=1)
+        await panel.look()
+        assert sheet.rows() == []

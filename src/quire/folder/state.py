@@ -13,6 +13,7 @@ from quire.clock import iso
 from quire.folder.base import Rank
 from quire.folder.text import laid_out
 from quire.model.record import Record, Status
+from quire.model.state import shown_status
 
 #: The first seven are the state table as people know it.
 COLUMNS: Final = (
@@ -95,12 +96,18 @@ def state_file(record: Record) -> bytes:
     return laid_out(fields(record), {name: text or "null" for name, text in raw.items()})
 
 
-def row(record: Record, file: str, *, text: Callable[[str], str] | None = None) -> list[str]:
+def row(
+    record: Record,
+    file: str,
+    *,
+    text: Callable[[str], str] | None = None,
+    status: Callable[[Record], str] = shown_status,
+) -> list[str]:
     """The record's line in the table, in the order of ``COLUMNS``. ``text``: what guards it, ``safe`` if not told."""
     text = text or safe
     return [
         text(record.record_id),
-        record.status,
+        text(status(record)),
         next_step(record),
         text(dedupe_key(record)),
         record.run_id or "",
@@ -116,6 +123,11 @@ def row(record: Record, file: str, *, text: Callable[[str], str] | None = None) 
         iso(record.created_at),
         text(file),
     ]
+
+
+def status_before(record: Record) -> str:
+    """The status as tables were written before: a declared state in which a record ended was shown as DONE."""
+    return record.status.value
 
 
 def safe(text: str) -> str:

@@ -415,8 +415,13 @@ class _Verification:
             if record.record_id in self.late_rows:
                 continue
             file = layout.state(record.record_id).rpartition("/")[2]
-            written = [state.row(record, file), state.row(record, file, text=state.safe_before)]
-            right, before = table.rows_of(table.table(written))
+            old = state.status_before
+            written = [
+                state.row(record, file),
+                state.row(record, file, text=state.safe_before, status=old),
+                state.row(record, file, status=old),
+            ]
+            right, before, by_status = table.rows_of(table.table(written))
             shown = rows.get(right["record_id"])
             if (
                 shown is None
@@ -426,7 +431,7 @@ class _Verification:
                 shown = older
             if shown is None:
                 self.differs("table", layout.table, f"{record.record_id!r} is missing in it")
-            elif not any(shown == each or _swept_later(shown, each) for each in (right, before)):
+            elif not any(shown == each or _swept_later(shown, each) for each in (right, before, by_status)):
                 what = f"{record.record_id!r} differs: {_first_difference(shown, right)}"
                 self.differs("table", layout.table, what)
         known = {guarded(record_id) for record_id in records for guarded in (state.safe, state.safe_before)}

@@ -10,9 +10,11 @@ import click
 from quire.client.client import Client
 from quire.clock import iso
 from quire.explain import words as telling
+from quire.folder.state import next_step
 from quire.ledger.workers import alive
 from quire.model.codec import parse
 from quire.model.record import Record, Status
+from quire.model.state import shown_status
 from quire.model.wait import On, load_waits
 from quire.surfaces.cli.command import Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records, steps
@@ -48,8 +50,8 @@ def row_of(record: Record) -> tuple[str, ...]:
     updated = iso(record.updated_at)[:19].replace("T", " ") + "Z"
     return (
         record.record_id,
-        str(record.status),
-        record.step,
+        shown_status(record),
+        next_step(record),
         record.workflow,
         updated,
         on_one_line(_about(record), 120),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quire.model.record import ENDED
 from quire.surfaces.panel.binding import hidden_rows
 from quire.surfaces.panel.cells import Request, cell, formula, insert_rows, reference, texts, write
 from quire.surfaces.panel.layout import COMMAND, ENGINE, FIRST_ROW, STATE, STATE_ID, TABLE_ID, dropdown
@@ -19,8 +18,6 @@ from quire.surfaces.panel.table import Row
 MOST_ROWS = 10_000
 #: New rows in one batch.
 BATCH = 500
-
-_OVER = frozenset(status.value for status in ENDED)
 
 
 class Drawn(NamedTuple):
@@ -54,7 +51,7 @@ def draw(
         if record_id in places:
             after[places[record_id]] = row
     visible = {line.record_id for line in table.lines}
-    gone = [row.record_id for row in state.values() if row.record_id not in visible and row.status not in _OVER]
+    gone = [row.record_id for row in state.values() if row.record_id not in visible and not row.over]
     fresh = new[: min(BATCH, room)]
     # A row that lost its hidden row keeps its id, and whatever people wrote beside it: the next look mends its cells.
     loose = [record_id for record_id in fresh if record_id in table.loose]

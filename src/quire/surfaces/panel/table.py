@@ -14,6 +14,7 @@ from quire.model.change import Standing
 from quire.model.codec import dump
 from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
+from quire.model.state import shown_status
 from quire.model.wait import On, Wait, load_waits
 from quire.surfaces.panel.layout import STATE
 
@@ -47,6 +48,11 @@ class Row(NamedTuple):
         return self.words.split("|") if self.words else []
 
     @property
+    def over(self) -> bool:
+        """Whether the record has ended. Its status may be a state that the workflow declares."""
+        return self.next_step == "" and self.status != ""
+
+    @property
     def code(self) -> str:
         return code_of(self.asks)
 
@@ -58,7 +64,7 @@ def row_of(record: Record, seen: Around, reply: str = "") -> Row:
     asked = asked_of(record)
     return Row(
         record.record_id,
-        record.status.value,
+        shown_status(record),
         "" if record.ended else record.step,
         cut(dedupe_key(record)),
         record.run_id or "",

@@ -316,6 +316,28 @@ async def test_a_question_that_changes_while_somebody_answers_takes_no_answer_to
     assert not desk.bank.paid
 
 
+async def test_a_key_of_ones_own_that_an_ended_record_has_parked_is_free() -> None:
+    @workflow
+    async def invoice(run: Run[dict[str, Any], Bank]) -> str:
+        return await run.once(pay.keyed("invoice-17").parked(), "acme", 17)
+
+    bank, clock = Bank(), ToldClock()
+    async with Client(MemoryLedger(clock), workflows=[invoice], deps=bank, clock=clock, who="ann") as client:
+        await client.start(invoice, {}, id="first")
+        await client.work()
+        await client.start(invoice, {}, id="second")
+        await client.work()
+        assert (await client.get("second")).status is Status.WAITING  # the first one may still do it
+        await client.cancel("first")
+        clock.advance(60)
+        await client.work()
+        assert (await client.get("second")).status is Status.NEEDS_APPROVAL
+        await client.answer("second", "approve")
+        await client.work()
+        assert (await client.get("second")).status is Status.DONE
+    assert bank.paid == [("acme", 17)]
+
+
 @every_kill
 async def test_killed_at_every_write_it_acts_once_and_only_after_the_release() -> None:
     bank = Bank()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quire import Act, Fail, NotDone, Prepare, PrepareAgain, Retry, Run, Status, effect, workflow
+from quire import Act, Fail, NotDone, Prepare, PrepareAgain, Retry, Run, Status, effect, rate, workflow
 from quire.client.client import Client
 from quire.errors import DefinitionError
 from quire.ledger.memory.ledger import MemoryLedger
@@ -190,6 +190,28 @@ async def test_killed_at_every_write_an_undoing_takes_back_what_was_prepared() -
         assert record.status == "CANCELLED"
         assert len(outbox.sent) == 1
         assert {line.split()[0] for line in outbox.recalled} <= {outbox.sent[0][0]}
+
+
+async def test_a_rate_that_is_used_up_leaves_no_second_draft_behind() -> None:
+    """What was reserved before the rate was asked is kept while the record waits for a token."""
+    outbox, clock = Outbox(), ToldClock()
+
+    @effect(prepare=Prepare(fits, draft), rate=rate(1, "1m", "mails"))
+    async def send_slowly(act: Act[Outbox], to: str, text: str) -> str:
+        act.deps.sent.append((act.prepared.draft_id, act.deps.drafts.pop(act.prepared.draft_id)))
+        return str(act.prepared.draft_id)
+
+    @workflow
+    async def slow(run: Run[dict[str, Any], Outbox]) -> str:
+        return await run.once(send_slowly, f"{run.data['n']}@example.org", "hello")
+
+    async with Client(MemoryLedger(clock), workflows=[slow], deps=outbox, clock=clock) as quire:
+        await quire.start_many(slow, [{"n": n} for n in range(3)], ids=["a", "b", "c"])
+        for _ in range(4):
+            await quire.work()
+            clock.advance(60)
+        assert {(await quire.get(name)).status for name in "abc"} == {Status.DONE}
+    assert outbox.calls.count("reserve") == 3 and not outbox.drafts
 
 
 @pytest.mark.parametrize("way", ["halt", "cancel"])

@@ -206,6 +206,14 @@ def _before(
     return replace(row, facts=row.facts + 1) if new else row
 
 
+def _not_begun(draft: Draft, receipt: Receipt, known: Receipt | None, image: Record) -> Record:
+    """Keep what was prepared for an act that could not begin, as one whose rate is used up. The next try gets it."""
+    if known is not None and (known.stage not in _INTENDED_AFTER or known.nonce == receipt.nonce):
+        return image
+    draft.receipts[receipt.key] = replace(receipt, seq=image.log_seq, at=draft.now, done_at=draft.now)
+    return replace(image, facts=image.facts + 1) if receipt.visit == image.visit else image
+
+
 def may_begin(draft: Draft, row: Record, change: Change) -> Refused | None:
     """An effect begins when its intent commits: not after a halt, nor over a cancel request (protocol 15, 6).
 
@@ -233,6 +241,8 @@ def with_answers(draft: Draft, change: Change, image: Record, lines: list[Line])
     for receipt in change.receipts:
         if receipt.stage in BEFORE:
             image = _before(draft, receipt, draft.receipt(receipt.key), image, lines, max(0, len(lines) - 1))
+        if receipt.kind is Kind.ONCE and receipt.stage is Stage.VOID and change.worker is not None:
+            image = _not_begun(draft, receipt, draft.receipt(receipt.key), image)
         if receipt.kind is Kind.MAP and receipt.stage is Stage.VOID:
             # A person retries the parent: the children that failed are done again.
             count += draft.receipt(receipt.key) is None and receipt.visit == image.visit

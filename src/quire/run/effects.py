@@ -92,7 +92,7 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
                     f"the step anew: quire retry {hold.record.record_id} --from {hold.step.name}"
                 )
             return await _value(hold, effect, known)
-        if known.record_id != hold.record.record_id and known.stage in (Stage.INTENDED, *BEFORE):
+        if known.record_id != hold.record.record_id and await _is_under_way(hold, known):
             await _of_another(hold, effect, key)
         if known.stage is Stage.INTENDED:
             found = await _in_doubt(hold, effect, known, args, kwargs)
@@ -148,8 +148,8 @@ async def _asked(hold: Hold, call: _Call) -> Wait | None:
     options = {field.name: getattr(asks, field.name) for field in dataclasses.fields(asks) if field.name != "text"}
     options |= {"show": shown, "edit": (), "choices": ("approve", "reject")}
     wait = waits.question(hold, question, text, options)
-    same = known is not None and known.stage is Stage.PARKED and (known.args_hash, known.actor) == (call.hash, actor)
-    if not same or known is None or known.prepared != call.checked:
+    content = (hold.record.record_id, Stage.PARKED, call.hash, call.checked, actor)
+    if known is None or (known.record_id, known.stage, known.args_hash, known.prepared, known.actor) != content:
         known = hold.receipt(
             Kind.ONCE,
             key,
@@ -276,6 +276,15 @@ def _act_key(hold: Hold, key: str, known: Receipt | None) -> str:
     return known.known_as
 
 
+async def _is_under_way(hold: Hold, known: Receipt) -> bool:
+    """Whether the record that intended or parked this may still do it. One that ended over a parked intent does not."""
+    if known.stage not in (Stage.PARKED, Stage.RELEASED):
+        return known.stage is Stage.INTENDED
+    with hold.flight():
+        rows = await hold.host.ledger.load([known.record_id])
+    return any(not row.ended for row in rows)
+
+
 async def _of_another(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> None:
     """Another record is doing what this key stands for: look again when it may have its receipt."""
     until = hold.host.now() + LOOK_AGAIN_SECONDS
@@ -338,6 +347,7 @@ def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
 async def _once(hold: Hold, call: _Call) -> Any:
     """One try: what is prepared, the intent with it, the act."""
     host, effect, key = hold.host, call.effect, call.key
+    timeout = _time_for(hold, effect)
     earlier = hold.known.get(key)
     outside = _act_key(hold, key, earlier)
     actor = await actor_of(hold, effect, outside)
@@ -346,12 +356,7 @@ async def _once(hold: Hold, call: _Call) -> Any:
         prepared = earlier.prepared
     else:
         prepared = await _prepared(hold, call, outside)
-    timeout = seconds(effect.timeout)
-    if not (timeout := host.time_for(wanted := timeout, hold.since, harmless=effect.repeat)):
-        if host.from_start(hold.since):  # no slice of this length has more time for it
-            hold.needs(wanted)
-        hold.halt(Yielded("its effect would not end within the worker's time"))
-        raise asyncio.CancelledError
+        timeout = _time_for(hold, effect)
     until = await host.lease_until(timeout)
     intent = hold.receipt(
         Kind.ONCE,
@@ -375,12 +380,27 @@ async def _once(hold: Hold, call: _Call) -> Any:
         await hold.facts([intent], (effect.rate,) if effect.rate is not None else ())
         hold.known[key] = intent
         return await _acted(hold, effect, intent, until, call.args, call.kwargs)
+    except RateUsedUp:
+        if prepared:  # it is kept with the wait for the rate, so that nothing is reserved a second time
+            hold.answer(_void(hold, intent))
+        raise
     except StillActing:
         late = True
         raise
     finally:
         if not late:
             host.acting.discard((key, intent.nonce))
+
+
+def _time_for(hold: Hold, effect: Effect[Any, Any, Any]) -> float:
+    """How long the act may take. The pass ends here if the worker has no time for it."""
+    wanted = seconds(effect.timeout)
+    if timeout := hold.host.time_for(wanted, hold.since, harmless=effect.repeat):
+        return timeout
+    if hold.host.from_start(hold.since):  # no slice of this length has more time for it
+        hold.needs(wanted)
+    hold.halt(Yielded("its effect would not end within the worker's time"))
+    raise asyncio.CancelledError
 
 
 async def _acted(

@@ -200,6 +200,22 @@ class Parked(Suite):
         row = await run(ledger)
         assert (await intend(ledger, row)).open
 
+    async def test_what_was_prepared_for_an_act_that_could_not_begin_is_kept_with_the_wait(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        row = await run(ledger)
+        void = new_intent(row, stage=Stage.VOID)
+        wait = Wait(On.RATE, key="rate", name="mails", until=clock.now() + 5)
+        change = new_settle(row, Waits((wait,), "{}"), clock.now(), receipts=(void,))
+
+        after = applied(await commit(ledger, change))
+
+        assert (after.open_intents, after.facts) == (0, 1)
+        kept = await receipt_of(ledger, void.key)
+        assert (kept.stage, kept.prepared, kept.act_key) == (Stage.VOID, void.prepared, void.act_key)
+        clock.advance(5)
+        assert (await intend(ledger, await run(ledger))).open
+
     async def test_a_record_ends_moves_on_and_is_cancelled_over_a_parked_intent(self, ledger: Ledger) -> None:
         row = await run(ledger)
         applied(await commit(ledger, new_facts(row, new_parked(row))))

@@ -325,7 +325,8 @@ def test_a_follower_that_only_syncs_has_the_same_calendar(api: Api, seed: int) -
             }
             made = api("PATCH", path + key, times)
             assert made["sequence"] - held[key]["sequence"] == any(made[n] != held[key][n] for n in times)
-        assert made["etag"] > last.get(key, "")
+        changed = key not in held or made != held[key]
+        assert made["etag"] > last.get(key, "") if changed else made["etag"] == last[key]
         last[key] = made["etag"]
         if chance.random() < 0.3:
             looked = api("GET", EVENTS, **({"syncToken": token} if token else {}))
@@ -444,3 +445,48 @@ def test_googles_client_makes_events_in_a_batch(google: Any) -> None:
         batch.add(google.events().insert(calendarId="primary", body=event(id=key)))
     batch.execute()
     assert sorted(str(getattr(one, "status_code", 200)) for one in answers.values()) == ["200", "200", "409"]
+
+
+def test_an_update_that_changes_nothing_keeps_the_etag_and_a_deletion_raises_the_sequence(api: Api) -> None:
+    made = api("POST", EVENTS, event(attendees=[{"email": "bob@example.com"}]), sendUpdates="none")
+    path = f"{EVENTS}/{made['id']}"
+    assert api("PUT", path, made, sendUpdates="all")["etag"] == made["etag"]
+    assert api("PATCH", path, {"summary": made["summary"]})["updated"] == made["updated"]
+    assert api("GET", "/emulator/outbox")["left"] == []
+    api("DELETE", path)
+    gone = api("GET", path)
+    assert (gone["status"], gone["sequence"]) == ("cancelled", 1) and gone["etag"] > made["etag"]
+
+
+def test_addresses_and_ids_are_made_as_google_makes_them(api: Api) -> None:
+    import base64
+
+    made = api("POST", EVENTS, event(id="abcde12345"))
+    there = api("POST", "/calendar/v3/calendars", {"summary": "Work"})["id"]
+    other = api("POST", f"/calendar/v3/calendars/{there}/events", event())
+    brought = api("POST", EVENTS + "/import", event(iCalUID="a@b.c"))
+
+    def page(one: dict[str, Any]) -> str:
+        text = one["htmlLink"].partition("eid=")[2]
+        return base64.b64decode(text + "=" * (-len(text) % 4)).decode()
+
+    assert page(made) == "abcde12345 ann@example.org"
+    assert there.startswith("c_") and page(other) == f"{other['id']} {there.removesuffix('group.calendar.google.com')}g"
+    assert brought["id"] == "_" + base64.b32hexencode(b"a@b.c").decode().rstrip("=").lower()
+
+
+def test_whole_days_take_the_usual_reminders_of_the_calendar(api: Api) -> None:
+    day: dict[str, Any] = {"start": {"date": "2026-03-10"}, "end": {"date": "2026-03-11"}}
+    api("PATCH", "/calendar/v3/users/me/calendarList/primary", {"defaultReminders": []})
+    assert api("POST", EVENTS, day)["reminders"] == {"useDefault": False}
+
+
+def test_a_secondary_calendar_names_its_owner_where_the_switch_says_so(api: Api) -> None:
+    path = "/calendar/v3/calendars"
+    assert "dataOwner" not in api("POST", path, {"summary": "Work"})
+    api("POST", "/emulator/settings", {"switches": {"calendar_data_owner": True}})
+    assert api("POST", path, {"summary": "Work"})["dataOwner"] == "ann@example.org"
+    assert "dataOwner" not in api("GET", path + "/primary")
+    rule = api("POST", path + "/primary/acl", {"scope": {"type": "default"}, "role": "reader"})
+    assert rule["scope"]["value"] == "__public_principal__@public.calendar.google.com"
+    assert len(api("GET", "/calendar/v3/users/me/settings")["items"]) == 13

@@ -75,7 +75,7 @@ def test_googles_client_sends_a_file_and_reads_the_answer(gmail: Any) -> None:
     sent = gmail.messages().send(userId="me", body=body).execute()
     got = gmail.messages().get(userId="me", id=sent["id"]).execute()
 
-    assert sent == {"id": sent["id"], "threadId": sent["id"], "labelIds": ["INBOX", "SENT", "UNREAD"]}
+    assert sent == {"id": sent["id"], "threadId": sent["id"], "labelIds": ["UNREAD", "SENT", "INBOX"]}
     assert got["snippet"] == "See the file." and got["payload"]["mimeType"] == "multipart/mixed"
     part = got["payload"]["parts"][1]
     assert (part["filename"], "data" in part["body"]) == ("a.pdf", False)
@@ -197,7 +197,7 @@ def test_a_person_reads_and_answers_into_the_same_thread(api: Api) -> None:
 
     thread = api("GET", f"{ME}/threads/{sent['threadId']}")
     assert [headers(one)["from"] for one in thread["messages"]] == ["ann@example.org", CLIENT]
-    assert thread["messages"][1]["labelIds"] == ["INBOX", "UNREAD"]
+    assert thread["messages"][1]["labelIds"] == ["UNREAD", "INBOX"]
     assert as_user(api, CLIENT, "GET", f"{ME}/messages/{arrived['id']}", format="minimal")["labelIds"] == ["INBOX"]
     (line,) = api("GET", f"{ME}/history", startHistoryId=before, historyTypes="messageAdded")["history"]
     assert line["messagesAdded"][0]["message"]["threadId"] == sent["threadId"]
@@ -360,7 +360,7 @@ def test_a_follower_that_only_reads_history_has_the_same_labels(api: Api, seed: 
         ("POST", "/messages/send", {"raw": base64.urlsafe_b64encode(b"To: x\n\ny").decode()}, 400, "Invalid To header"),
         ("POST", "/watch", {"topicName": "projects/p/topics/none"}, 404, "Resource not found"),
         ("POST", "/labels", {"name": "inbox"}, 409, "Label name exists or conflicts"),
-        ("GET", "/settings/filters", None, 501, "gmail.users.settings.filters.list"),
+        ("GET", "/settings/delegates", None, 501, "gmail.users.settings.delegates.list"),
         ("GET", "/messages?fieldz=1", None, 400, "Cannot bind query parameter"),
     ],
 )
@@ -461,3 +461,59 @@ def test_mail_survives_a_restart(tmp_path: Any) -> None:
         before = first.call("GET", f"{ME}/messages").body
     with Emulator(path=path, account="ann@example.org") as second:
         assert second.call("GET", f"{ME}/messages").body == before
+
+
+def test_a_draft_is_complete_as_google_completes_it_and_is_sent_as_it_stands(api: Api) -> None:
+    draft = api("POST", f"{ME}/drafts", {"message": raw(Bcc="hidden@example.com", X_Quire_Key="k")})
+    got = api("GET", f"{ME}/drafts/{draft['id']}")["message"]
+    names = [one["name"] for one in got["payload"]["headers"]]
+    assert names[0] == "Received" and names[-2:] == ["Date", "Message-Id"]
+    assert headers(got)["from"] == "ann@example.org" and headers(got)["bcc"] == "hidden@example.com"
+
+    sent = api("POST", f"{ME}/drafts/send", {"id": draft["id"]})
+
+    mine = headers(api("GET", f"{ME}/messages/{sent['id']}"))
+    assert mine["message-id"] == headers(got)["message-id"] and mine["bcc"] == "hidden@example.com"
+    (arrived,) = as_user(api, CLIENT, "GET", f"{ME}/messages")["messages"]
+    theirs = headers(as_user(api, CLIENT, "GET", f"{ME}/messages/{arrived['id']}"))
+    assert "bcc" not in theirs and theirs["x-quire-key"] == "k"
+
+
+def test_a_change_that_changes_nothing_is_answered_with_more_than_one_that_does(api: Api) -> None:
+    sent = api("POST", f"{ME}/messages/send", raw("ann@example.org"))
+    path, thread = f"{ME}/messages/{sent['id']}", f"{ME}/threads/{sent['threadId']}"
+    short = {"id", "threadId", "labelIds"}
+    assert set(api("POST", path + "/modify", {"removeLabelIds": ["UNREAD"]})) == short
+    more = api("POST", path + "/modify", {"removeLabelIds": ["UNREAD"]})
+    assert set(more) == short | {"snippet", "sizeEstimate", "historyId", "internalDate"}
+    assert set(api("POST", thread + "/trash")) == {"id", "messages"}
+    again = api("POST", thread + "/trash")
+    assert set(again) == {"id", "historyId", "messages"} and again["messages"][0]["labelIds"] == ["TRASH", "SENT"]
+
+
+def test_one_change_of_a_thread_is_one_line_for_each_label(api: Api) -> None:
+    first = api("POST", f"{ME}/messages/send", raw("nobody@invalid.example"))
+    at = api("GET", f"{ME}/profile")["historyId"]
+    api("POST", f"{ME}/threads/{first['threadId']}/trash")
+    added, removed = api("GET", f"{ME}/history", startHistoryId=at)["history"]
+    assert [one["labelIds"] for one in added["labelsAdded"]] == [["TRASH"], ["TRASH"]]
+    assert [one["message"]["labelIds"] for one in removed["labelsRemoved"]] == [["UNREAD", "TRASH", "CATEGORY_UPDATES"]]
+
+
+def test_a_filter_labels_what_arrives_and_settings_are_kept(api: Api) -> None:
+    label = api("POST", f"{ME}/labels", {"name": "Clients"})["id"]
+    body = {"criteria": {"from": CLIENT}, "action": {"addLabelIds": [label], "removeLabelIds": ["INBOX"]}}
+    made = api("POST", f"{ME}/settings/filters", body)
+    person(api, "mail.send", **{"as": CLIENT, "to": "ann@example.org", "subject": "Hi", "text": "x"})
+    (found,) = api("GET", f"{ME}/messages", labelIds=label)["messages"]
+    assert api("GET", f"{ME}/messages/{found['id']}", format="minimal")["labelIds"] == [label, "UNREAD"]
+    assert api("GET", f"{ME}/settings/filters") == {"filter": [made]}
+    api("DELETE", f"{ME}/settings/filters/{made['id']}")
+    assert api("GET", f"{ME}/settings/filters") == {}
+    assert api("PUT", f"{ME}/settings/imap", {"enabled": True})["expungeBehavior"] == "archive"
+    assert api("GET", f"{ME}/settings/imap")["enabled"] is True
+    assert api("GET", f"{ME}/settings/vacation")["enableAutoReply"] is False
+    shown = api("PATCH", f"{ME}/settings/sendAs/ann@example.org", {"displayName": "Ann"})
+    assert (shown["displayName"], shown["isPrimary"]) == ("Ann", True)
+    labels = {one["id"]: one for one in api("GET", f"{ME}/labels")["labels"]}
+    assert labels["TRASH"]["labelListVisibility"] == "labelHide" and "labelListVisibility" not in labels["INBOX"]

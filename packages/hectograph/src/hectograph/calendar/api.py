@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import random
 import re
@@ -22,7 +23,7 @@ from hectograph.calendar.event import (
     zone,
 )
 from hectograph.calendar.lists import Lists
-from hectograph.calendar.store import ROLES, Calendar, Calendars
+from hectograph.calendar.store import ROLES, Calendar, Calendars, reminders
 from hectograph.core.clock import stamp
 from hectograph.core.error import CALENDAR, ApiError
 from hectograph.core.http import Request, Response
@@ -55,6 +56,8 @@ class CalendarApi(Service):
         "sync_days": (28.0,),
         # Whether ``quickAdd`` reads words for times, or takes the next full hour.
         "quick_add": ("words", "next_hour"),
+        # Whether a secondary calendar names its ``dataOwner``, as answers of 2026 do and those of 2025 do not.
+        "calendar_data_owner": (False, True),
     }
 
     def __init__(self, world: World, base: Callable[[], str]) -> None:
@@ -71,6 +74,9 @@ class CalendarApi(Service):
             "colors.get": self.colors,
             "settings.list": self.settings,
             "settings.get": self.setting,
+            "settings.watch": lambda call: self._watched(call, "users/me/settings"),
+            "calendarList.watch": lambda call: self._watched(call, "users/me/calendarList"),
+            "acl.watch": lambda call: self._watched(call, f"calendars/{self.calendar(call, 'owner').calendar_id}/acl"),
             "channels.stop": self.stop,
         }
 
@@ -137,9 +143,8 @@ class CalendarApi(Service):
         return self.seen(calendar, event, account, where)
 
     def seen(self, calendar: Calendar, event: Event, account: str, where: str) -> Fields:
-        title = self.store.title(event.organizer)
-        link = "https://www.google.com/calendar/event?eid=" + event.event_id
-        return shown(event, calendar.calendar_id, title, account, where, calendar.time_zone, link)
+        title, usual = self.store.title(event.organizer), reminders(calendar, account)
+        return shown(event, calendar.calendar_id, title, where, calendar.time_zone, usual)
 
     def _answered(self, found: Any, call: MethodCall) -> Response:
         answer = super()._answered(found, call)
@@ -164,7 +169,7 @@ class CalendarApi(Service):
         return guests if mode == "all" else []
 
     def tell(self, calendar: Calendar) -> None:
-        self.world.channels.tell(f"calendar/{calendar.calendar_id}/events")
+        self.world.channels.tell(f"calendar/calendars/{calendar.calendar_id}/events")
 
     def _land(self, calendar: Calendar, event: Event) -> None:
         """Store a change on the organiser's calendar, and in the copies of the guests."""
@@ -239,6 +244,7 @@ class CalendarApi(Service):
         given.pop("id", None)
         held = next((one for one in calendar.events.values() if one.uid == uid), None)
         event = self._made(call, calendar, given)
+        event.event_id = "_" + base64.b32hexencode(uid.encode()).decode().rstrip("=").lower()
         if held is not None:
             event.event_id, event.created = held.event_id, held.created
         event.organizer = str(given.get("organizer", {}).get("email", calendar.calendar_id)).lower()
@@ -279,6 +285,9 @@ class CalendarApi(Service):
         new.fields = self._fields(call, calendar, given, event.fields)
         new.status = given.get("status", event.status)
         new.stub = False
+        before = self.shown(call, calendar, event)
+        if self.shown(call, calendar, new) == before and not event.stub:
+            return before  # nothing changed: the etag stays, too
         if event.organizer != calendar.calendar_id and self.store.organizing(event) is not None:
             return self.shown(call, calendar, self._guest_changed(calendar, event, new, call))
         if rescheduled(event.fields, new.fields):
@@ -354,7 +363,7 @@ class CalendarApi(Service):
         if event.status == "cancelled":
             raise self.refuse(410, "Resource has been deleted", "deleted")
         new = event.fork()
-        new.status = "cancelled"
+        new.status, new.sequence = "cancelled", event.sequence + 1
         if event.organizer != calendar.calendar_id and self.store.organizing(event) is not None:
             self.store.put(calendar, new)
             mine = new.attendee(calendar.calendar_id)
@@ -408,8 +417,12 @@ class CalendarApi(Service):
 
     def watch(self, call: MethodCall) -> Any:
         calendar = self.calendar(call, "reader")
-        place = f"{self.base()}calendar/v3/calendars/{calendar.calendar_id}/events?alt=json"
-        return self.world.channels.open(f"calendar/{calendar.calendar_id}/events", call.body(), place)
+        key = f"calendars/{calendar.calendar_id}/events"
+        return self._watched(call, key, f"calendars/{call.parts['calendarId']}/events")
+
+    def _watched(self, call: MethodCall, key: str, place: str = "") -> Any:
+        address = f"https://www.googleapis.com/calendar/v3/{place or key}?alt=json"
+        return self.world.channels.open(f"calendar/{key}", call.body(), address)
 
     def stop(self, call: MethodCall) -> Any:
         given = call.body()
@@ -446,7 +459,22 @@ class CalendarApi(Service):
 
     def _settings(self, call: MethodCall) -> dict[str, str]:
         home = self.store.primary(call.caller.email).time_zone
-        return {"timezone": home, "locale": "en", "format24HourTime": "true", "weekStart": "1", "dateFieldOrder": "DMY"}
+        american = home.startswith("America/")
+        return {
+            "autoAddHangouts": "true",
+            "defaultEventLength": "60",
+            "dateFieldOrder": "MDY" if american else "DMY",
+            "weekStart": "0" if american else "1",
+            "format24HourTime": "false" if american else "true",
+            "hideInvitations": "false",
+            "hideInvitationsSetting": "NONE",
+            "locale": "en",
+            "remindOnRespondedEventsOnly": "false",
+            "showDeclinedEvents": "true",
+            "timezone": home,
+            "useKeyboardShortcuts": "true",
+            "hideWeekends": "false",
+        }
 
     def settings(self, call: MethodCall) -> Any:
         items = [self._setting(key, value) for key, value in self._settings(call).items()]

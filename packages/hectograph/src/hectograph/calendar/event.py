@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -193,10 +194,10 @@ def lasts(fields: Fields) -> timedelta:
     return moment(fields["end"], "UTC") - moment(fields["start"], "UTC")
 
 
-def shown(event: Event, calendar_id: str, title: str, account: str, shown_in: str, home: str, link: str) -> Fields:
-    """Return an event as the API answers it to the owner of a calendar."""
+def shown(event: Event, calendar_id: str, title: str, shown_in: str, home: str, usual: list[Fields]) -> Fields:
+    """Return an event as the API answers it to the owner of a calendar, whose usual reminders are given."""
     out: Fields = {"kind": "calendar#event", "etag": event.etag, "id": event.event_id, "status": event.status}
-    out["htmlLink"] = link
+    out["htmlLink"] = "https://www.google.com/calendar/event?eid=" + link_id(event, calendar_id)
     if event.stub:
         first = {"dateTime": "2000-01-01T00:00:00Z", "timeZone": "UTC"}
         out |= {"updated": stamp(event.updated), "start": first, "end": first | {"dateTime": "2000-01-02T00:00:00Z"}}
@@ -230,10 +231,16 @@ def shown(event: Event, calendar_id: str, title: str, account: str, shown_in: st
     if "reminders" not in out:
         whole_day = "date" in fields["start"]
         out["reminders"] = {"useDefault": not whole_day}
-        if whole_day and calendar_id == account:
-            out["reminders"]["overrides"] = [{"method": "popup", "minutes": 30}]
+        if whole_day and usual:
+            out["reminders"]["overrides"] = deepcopy(usual)
     out.setdefault("eventType", "default")
     return out
+
+
+def link_id(event: Event, calendar_id: str) -> str:
+    """Return what stands in the address of an event's page: its id and its calendar's, encoded."""
+    place = calendar_id.replace("@group.calendar.google.com", "@g").replace("@gmail.com", "@m")
+    return base64.b64encode(f"{event.event_id} {place}".encode()).decode().rstrip("=")
 
 
 def _who(email: str, me: str) -> Fields:

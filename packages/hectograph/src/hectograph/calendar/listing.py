@@ -244,6 +244,10 @@ def instances(api: CalendarApi, call: MethodCall, calendar: Calendar, event: Eve
     out["items"] = [api.shown(call, calendar, one) for one in found[start : start + size]]
     if start + size < len(found):
         out["nextPageToken"] = _token({"at": start + size})
+    elif not asked.keys() - {"single"}:
+        out["nextSyncToken"] = _token(
+            {"change": api.store.changes, "made": api.world.now().timestamp(), "asked": asked}
+        )
     return out
 
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from hectograph.calendar.api import CalendarApi
 
 
+#: What stands for everybody in a rule for all.
+_EVERYBODY = "__public_principal__@public.calendar.google.com"
+
+
 class Lists:
     def __init__(self, api: CalendarApi) -> None:
         self.api = api
@@ -28,7 +32,7 @@ class Lists:
 
     def _of_calendars(self) -> Mapping[str, Play]:
         return {
-            "get": lambda call: calendar_json(self.api.calendar(call)),
+            "get": lambda call: self._json(self.api.calendar(call)),
             "insert": self.insert_calendar,
             "patch": self.change_calendar,
             "update": self.change_calendar,
@@ -56,12 +60,18 @@ class Lists:
             "delete": self.delete_rule,
         }
 
+    def _json(self, calendar: Calendar) -> Fields:
+        return calendar_json(calendar, bool(self.api.world.switches["calendar_data_owner"]))
+
+    def _entry(self, calendar: Calendar, account: str) -> Fields:
+        return entry_json(calendar, account, bool(self.api.world.switches["calendar_data_owner"]))
+
     def insert_calendar(self, call: MethodCall) -> Any:
         given = call.body(loose=True)
         if not given.get("summary"):
             raise refused("Missing title.", "required")
         self._check_zone(given)
-        return calendar_json(self.api.store.add(call.caller.email.lower(), given))
+        return self._json(self.api.store.add(call.caller.email.lower(), given))
 
     def _check_zone(self, given: Fields) -> None:
         if given.get("timeZone") and zone(given["timeZone"]) is None:
@@ -78,7 +88,7 @@ class Lists:
         calendar.description = given.get("description", calendar.description)
         calendar.location = given.get("location", calendar.location)
         calendar.updated = self.api.store.moment()
-        return calendar_json(calendar)
+        return self._json(calendar)
 
     def delete_calendar(self, call: MethodCall) -> Any:
         calendar = self.api.calendar(call, "owner")
@@ -97,7 +107,7 @@ class Lists:
 
     def list_calendars(self, call: MethodCall) -> Any:
         account = call.caller.email.lower()
-        shown_ones = [entry_json(one, account) for one in self.api.store.listed(account)]
+        shown_ones = [self._entry(one, account) for one in self.api.store.listed(account)]
         least = call.text("minAccessRole")
         if least:
             shown_ones = [one for one in shown_ones if ROLES.index(one["accessRole"]) >= ROLES.index(least)]
@@ -112,7 +122,7 @@ class Lists:
         }
 
     def get_entry(self, call: MethodCall) -> Any:
-        return entry_json(self._on_list(call), call.caller.email.lower())
+        return self._entry(self._on_list(call), call.caller.email.lower())
 
     def _on_list(self, call: MethodCall) -> Calendar:
         account = call.caller.email.lower()
@@ -132,7 +142,7 @@ class Lists:
         settable = "summaryOverride colorId backgroundColor foregroundColor hidden selected defaultReminders"
         new = {key: value for key, value in given.items() if key in {*settable.split(), "notificationSettings"}}
         found.listed[account] = {**found.listed.get(account, {}), **new}
-        return entry_json(found, account)
+        return self._entry(found, account)
 
     def delete_entry(self, call: MethodCall) -> Any:
         found, account = self._on_list(call), call.caller.email.lower()
@@ -151,8 +161,9 @@ class Lists:
 
     def _rule(self, key: str, role: str) -> Fields:
         kind, _, value = key.partition(":")
-        scope = {"type": kind} | ({"value": value} if value else {})
-        etag = f'"{hashlib.sha1((key + role).encode()).hexdigest()[:14]}"'
+        scope = {"type": kind, "value": value or _EVERYBODY}
+        number = 0 if role == "owner" else int(hashlib.sha1((key + role).encode()).hexdigest()[:12], 16)
+        etag = f'"{number:020d}"'
         return {"kind": "calendar#aclRule", "etag": etag, "id": key, "scope": scope, "role": role}
 
     def get_rule(self, call: MethodCall) -> Any:

@@ -143,7 +143,7 @@ class Calendars:
         return found
 
     def add(self, owner: str, given: Fields) -> Calendar:
-        key = hashlib.sha256(self.mint().encode()).hexdigest() + "@group.calendar.google.com"
+        key = "c_" + hashlib.sha256(self.mint().encode()).hexdigest() + "@group.calendar.google.com"
         made = Calendar(key, owner, given["summary"], given.get("timeZone") or "UTC", self.moment())
         made.description, made.location = given.get("description", ""), given.get("location", "")
         made.listed[owner] = {}
@@ -228,11 +228,13 @@ class Calendars:
         self.held = {one["calendar_id"]: Calendar.load(one) for one in held["calendars"]}
 
 
-def calendar_json(calendar: Calendar) -> Fields:
-    """Return a calendar as ``calendars.get`` shows it."""
+def calendar_json(calendar: Calendar, owned: bool = False) -> Fields:
+    """Return a calendar as ``calendars.get`` shows it; with ``owned``, whose data a secondary one is."""
     out: Fields = {"kind": "calendar#calendar", "etag": digest(calendar), "id": calendar.calendar_id}
     out |= {"summary": calendar.summary, "timeZone": calendar.time_zone}
     out |= {k: v for k in ("description", "location") if (v := getattr(calendar, k))}
+    if owned and not calendar.primary:
+        out["dataOwner"] = calendar.owner
     return out | {"conferenceProperties": dict(_MEET)}
 
 
@@ -241,7 +243,7 @@ def digest(calendar: Calendar, *more: Any) -> str:
     return '"' + base64.urlsafe_b64encode(hashlib.sha1(text.encode()).digest()).decode().rstrip("=") + '"'
 
 
-def entry_json(calendar: Calendar, account: str) -> Fields:
+def entry_json(calendar: Calendar, account: str, owned: bool = False) -> Fields:
     """Return a calendar as an account's list shows it."""
     own = calendar.listed.get(account, {})
     color = "8" if "#holiday@" in calendar.calendar_id else "14" if calendar.primary else "5"
@@ -250,6 +252,8 @@ def entry_json(calendar: Calendar, account: str) -> Fields:
     out["etag"] = f'"{int(calendar.updated.timestamp()) * 2_000_000 + calendar.updated.microsecond * 2}"'
     out |= {k: v for k in ("summary", "description", "location") if (v := getattr(calendar, k))}
     out |= {"timeZone": calendar.time_zone, "colorId": color, "backgroundColor": background}
+    if owned and not calendar.primary:
+        out["dataOwner"] = calendar.owner
     out |= {"foregroundColor": "#000000", "selected": True, "accessRole": calendar.role(account)}
     out["defaultReminders"] = reminders(calendar, account)
     if calendar.primary and calendar.owner == account:

@@ -88,4 +88,4 @@ class Channels:
 
 
 def _millis(moment: datetime) -> str:
-    return str(int(moment.timestamp() * 1000))
+    return str(int(moment.timestamp()) * 1000)

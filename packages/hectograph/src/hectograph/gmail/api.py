@@ -302,30 +302,28 @@ class GmailApi(Service):
         return made.labelled()
 
     def modify(self, call: MethodCall) -> Any:
-        box = self.box(call)
-        mail = self.mail(call, box)
-        self.relabel(box, [mail], call.body())
-        return mail.labelled()
+        box, given = self.box(call), call.body()
+        return self._relabelled(call, box, *self.wanted_labels(box, given))
 
-    def relabel(self, box: Mailbox, mails: Iterable[Mail], given: Mapping[str, Any]) -> None:
+    def wanted_labels(self, box: Mailbox, given: Mapping[str, Any]) -> tuple[set[str], set[str]]:
+        """Return which labels a call puts on mails, and which it takes away."""
         add, remove = set(given.get("addLabelIds", ())), set(given.get("removeLabelIds", ()))
         self.labels.check(box, add | remove)
-        for mail in mails:
-            box.relabel(mail, add, remove)
+        return add, remove
+
+    def _relabelled(self, call: MethodCall, box: Mailbox, add: set[str], remove: set[str]) -> Json:
+        """Return a mail after a change of its labels: shortly, or as it is known where nothing changed."""
+        mail = self.mail(call, box)
+        if not box.relabel([mail], add, remove):
+            return mail.known()
         self.post.pushed(box)
+        return mail.labelled()
 
     def trash(self, call: MethodCall) -> Any:
-        box = self.box(call)
-        mail = self.mail(call, box)
-        box.relabel(mail, {"TRASH"}, {"INBOX"})
-        self.post.pushed(box)
-        return mail.labelled()
+        return self._relabelled(call, self.box(call), {"TRASH"}, {"INBOX"})
 
     def untrash(self, call: MethodCall) -> Any:
-        box = self.box(call)
-        mail = self.mail(call, box)
-        box.relabel(mail, (), {"TRASH"})
-        return mail.labelled()
+        return self._relabelled(call, self.box(call), set(), {"TRASH"})
 
     def delete(self, call: MethodCall) -> Any:
         box = self.box(call)
@@ -336,7 +334,8 @@ class GmailApi(Service):
     def batch_modify(self, call: MethodCall) -> Any:
         box, given = self.box(call), call.body()
         mails = [box.mails[key] for one in given.get("ids", ()) if (key := self.key(one)) in box.mails]
-        self.relabel(box, mails, given)
+        if box.relabel(mails, *self.wanted_labels(box, given)):
+            self.post.pushed(box)
         return Response(204)
 
     def batch_delete(self, call: MethodCall) -> Any:
@@ -371,9 +370,7 @@ class GmailApi(Service):
         found = [
             one
             for one in box.history
-            if one.number > since
-            and (not kinds or _KINDS[one.kind] in kinds)
-            and (not label or label in one.message.get("labelIds", ()) or label in one.labels)
+            if one.number > since and (not kinds or _KINDS[one.kind] in kinds) and (not label or one.about(label))
         ]
         out = self.page(call, found, "history", lambda one: one.json())
         del out["resultSizeEstimate"]

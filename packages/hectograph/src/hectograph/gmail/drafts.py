@@ -45,7 +45,8 @@ class Drafts:
         thread = str(given.get("threadId", ""))
         if thread and not box.thread(thread):
             raise self.api.gone()
-        mail = box.add(raw, {"DRAFT"}, box.thread_of(Mail("", "", raw, self.api.world.now()), thread))
+        joined = box.thread_of(Mail("", "", raw, self.api.world.now()), thread)
+        mail = box.add(self.api.post.completed(box, raw), {"DRAFT"}, joined)
         draft = box.mint_draft()
         box.drafts[draft] = mail.message_id
         return {"id": draft, "message": mail.labelled()}
@@ -68,8 +69,8 @@ class Drafts:
         same = plain_subject(new.subject) == plain_subject(old.subject)
         thread = box.thread_of(new, wanted) if wanted else old.thread_id if same else ""
         del box.mails[old.message_id]
-        box.note("messagesDeleted", old)
-        mail = box.add(raw, {"DRAFT"}, thread)
+        box.note("messagesDeleted", [old])
+        mail = box.add(self.api.post.completed(box, raw), {"DRAFT"}, thread)
         box.drafts[draft] = mail.message_id
         return mail
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from hectograph.gmail.api import GmailApi
 
 
+#: The labels of the system that a person sees in the list of labels.
+_SHOWN = frozenset({"SENT", "INBOX", "DRAFT", "STARRED", "UNREAD"})
+
+
 class Labels:
     def __init__(self, api: GmailApi) -> None:
         self.api = api
@@ -48,7 +52,9 @@ class Labels:
 
     def get(self, call: MethodCall) -> Any:
         box = self.api.box(call)
-        out = self._found(call, box)
+        return self._counted(box, self._found(call, box))
+
+    def _counted(self, box: Mailbox, out: Json) -> Json:
         mails = [one for one in box.mails.values() if out["id"] in one.labels]
         unread = [one for one in mails if "UNREAD" in one.labels]
         return out | {
@@ -82,18 +88,19 @@ class Labels:
         new = {**held, **given, "id": key}
         self._check_name(box, new, key)
         box.labels[key] = new
-        return dict(new)
+        return self._counted(box, dict(new))
 
     def delete(self, call: MethodCall) -> Any:
         box, key = self.api.box(call), call.parts["id"]
         self._found(call, box)
         if key in SYSTEM:
             raise self.api.refuse(400, "Invalid delete request", "invalidArgument")
-        for mail in box.mails.values():
-            box.relabel(mail, (), {key})
+        box.relabel(list(box.mails.values()), (), {key})
         del box.labels[key]
         return Response(204)
 
 
 def _system(name: str) -> Json:
-    return {"id": name, "name": name, "type": "system"}
+    hidden = {"messageListVisibility": "hide", "labelListVisibility": "labelHide"}
+    shown: Json = {"id": name, "name": name}
+    return {**shown, **({} if name in _SHOWN else hidden), "type": "system"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,21 +13,9 @@ from hectograph.core.clock import Now
 from hectograph.gmail.message import Json, Mail, plain_subject
 
 SYSTEM = (
-    "INBOX",
-    "SENT",
-    "DRAFT",
-    "UNREAD",
-    "STARRED",
-    "IMPORTANT",
-    "SPAM",
-    "TRASH",
-    "CHAT",
-    "CATEGORY_PERSONAL",
-    "CATEGORY_SOCIAL",
-    "CATEGORY_PROMOTIONS",
-    "CATEGORY_UPDATES",
-    "CATEGORY_FORUMS",
-)
+    "CHAT", "SENT", "INBOX", "IMPORTANT", "TRASH", "DRAFT", "SPAM", "CATEGORY_FORUMS", "CATEGORY_UPDATES",
+    "CATEGORY_PERSONAL", "CATEGORY_PROMOTIONS", "CATEGORY_SOCIAL", "STARRED", "UNREAD",
+)  # fmt: skip
 
 #: Labels that no caller may put on a mail or take from it.
 FIXED = frozenset({"DRAFT", "SENT", "CHAT"})
@@ -41,15 +29,19 @@ class Change:
     at: datetime
     #: ``messagesAdded``, ``messagesDeleted``, ``labelsAdded`` or ``labelsRemoved``.
     kind: str
-    message: Json
+    #: The mails as they were afterwards.
+    messages: list[Json]
     labels: list[str]
 
     def json(self) -> Json:
-        short = {"id": self.message["id"], "threadId": self.message["threadId"]}
-        entry: Json = {"message": self.message}
+        short = [{"id": one["id"], "threadId": one["threadId"]} for one in self.messages]
+        entries: list[Json] = [{"message": one} for one in self.messages]
         if self.kind.startswith("labels"):
-            entry["labelIds"] = self.labels
-        return {"id": str(self.number), "messages": [short], self.kind: [entry]}
+            entries = [{**one, "labelIds": self.labels} for one in entries]
+        return {"id": str(self.number), "messages": short, self.kind: entries}
+
+    def about(self, label: str) -> bool:
+        return label in self.labels or any(label in one.get("labelIds", ()) for one in self.messages)
 
 
 @dataclass
@@ -68,6 +60,9 @@ class Mailbox:
     forgotten: int = 0
     aliases: list[str] = field(default_factory=list)
     vacation: Json = field(default_factory=dict)
+    #: Settings that the emulator keeps and does nothing with, by name; and how the account sends as itself.
+    settings: Json = field(default_factory=dict)
+    filters: dict[str, Json] = field(default_factory=dict)
     answered: list[str] = field(default_factory=list)
     watch: Json = field(default_factory=dict)
     #: How many mails this account sent, and when.
@@ -85,33 +80,45 @@ class Mailbox:
     def mint_draft(self) -> str:
         return f"r{self._random.choice(('', '-'))}{self._random.randrange(10**17, 2**63 - 1)}"
 
-    def note(self, kind: str, mail: Mail, labels: Iterable[str] = ()) -> None:
+    def note(self, kind: str, mails: Sequence[Mail], labels: Iterable[str] = ()) -> None:
         """Write a change into the history."""
         self.number += 1 + self._random.randrange(20)
-        mail.history = self.number
-        self.history.append(Change(self.number, self.now(), kind, mail.labelled(), sorted(labels)))
+        for mail in mails:
+            mail.history = self.number
+        self.history.append(Change(self.number, self.now(), kind, [one.labelled() for one in mails], sorted(labels)))
 
     def add(self, raw: bytes, labels: Iterable[str], thread: str = "", at: datetime | None = None) -> Mail:
         """Put a mail into the mailbox; without a thread it begins one."""
         key = self.mint()
         mail = Mail(key, thread or key, raw, at or self.now(), set(labels))
         self.mails[key] = mail
-        self.note("messagesAdded", mail)
+        self.note("messagesAdded", [mail])
         return mail
 
     def remove(self, mail: Mail) -> None:
         del self.mails[mail.message_id]
         for draft in [draft for draft, key in self.drafts.items() if key == mail.message_id]:
             del self.drafts[draft]
-        self.note("messagesDeleted", mail)
+        self.note("messagesDeleted", [mail])
 
-    def relabel(self, mail: Mail, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-        plus, minus = set(add) - mail.labels, set(remove) & mail.labels
-        mail.labels = (mail.labels | plus) - minus
-        if plus:
-            self.note("labelsAdded", mail, plus)
-        if minus:
-            self.note("labelsRemoved", mail, minus)
+    def relabel(self, mails: Sequence[Mail], add: Iterable[str] = (), remove: Iterable[str] = ()) -> bool:
+        """Put labels on mails and take others away: one change for each label. Return whether anything changed."""
+        changed = False
+        for label in sorted(set(add)):
+            new = [one for one in mails if label not in one.labels]
+            for one in new:
+                one.labels.add(label)
+            if new:
+                self.note("labelsAdded", new, [label])
+                changed = True
+        for label in sorted(set(remove)):
+            new = [one for one in mails if label in one.labels]
+            for one in new:
+                one.labels.discard(label)
+            if new:
+                self.note("labelsRemoved", new, [label])
+                changed = True
+        return changed
 
     def thread(self, thread_id: str) -> list[Mail]:
         found = [one for one in self.mails.values() if one.thread_id == thread_id]
@@ -144,7 +151,10 @@ class Mailbox:
         return {*SYSTEM, *self.labels}
 
     def dump(self) -> Json:
-        plain = ("account", "drafts", "labels", "number", "forgotten", "aliases", "vacation", "answered", "watch")
+        plain = (
+            *("account", "drafts", "labels", "number", "forgotten", "aliases"),
+            *("vacation", "settings", "filters", "answered", "watch"),
+        )
         return {
             **{name: getattr(self, name) for name in plain},
             "last": self._last,
@@ -153,7 +163,7 @@ class Mailbox:
                  sorted(one.labels), one.history]
                 for one in self.mails.values()
             ],
-            "history": [[one.number, one.at.isoformat(), one.kind, one.message, one.labels] for one in self.history],
+            "history": [[one.number, one.at.isoformat(), one.kind, one.messages, one.labels] for one in self.history],
         }  # fmt: skip
 
     @classmethod
@@ -164,6 +174,6 @@ class Mailbox:
         for key, thread, raw, at, labels, number in held["mails"]:
             content = base64.b64decode(raw)
             made.mails[key] = Mail(key, thread, content, datetime.fromisoformat(at), set(labels), number)
-        for number, at, kind, message, labels in held["history"]:
-            made.history.append(Change(number, datetime.fromisoformat(at), kind, message, labels))
+        for number, at, kind, messages, labels in held["history"]:
+            made.history.append(Change(number, datetime.fromisoformat(at), kind, messages, labels))
         return made

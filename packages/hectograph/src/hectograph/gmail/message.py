@@ -18,6 +18,13 @@ from typing import Any, cast
 
 Json = dict[str, Any]
 
+#: The order in which answers list the labels of a mail, as recorded; labels of one's own come first.
+_LISTED = (
+    "CATEGORY_PROMOTIONS", "UNREAD", "IMPORTANT", "STARRED", "SPAM", "TRASH", "CATEGORY_SOCIAL", "CATEGORY_UPDATES",
+    "CATEGORY_FORUMS", "CATEGORY_PERSONAL", "DRAFT", "SENT", "CHAT", "INBOX",
+)  # fmt: skip
+_ORDER = {name: place for place, name in enumerate(_LISTED, 1)}
+
 #: A part without a name is shown in place up to this size.
 _IN_PLACE = 8192
 
@@ -82,7 +89,13 @@ class Mail:
         return {"id": self.message_id, "threadId": self.thread_id}
 
     def labelled(self) -> Json:
-        return {**self.short(), "labelIds": sorted(self.labels)} if self.labels else self.short()
+        if not self.labels:
+            return self.short()
+        return {**self.short(), "labelIds": sorted(self.labels, key=lambda one: (_ORDER.get(one, 0), one))}
+
+    def known(self) -> Json:
+        """Return the mail as an answer to a change that changed nothing."""
+        return {name: value for name, value in self.json("minimal").items() if name != "payload"}
 
     def json(self, form: str, headers: Sequence[str] = ()) -> Json:
         """Return the mail as ``messages.get`` shows it: ``minimal``, ``metadata``, ``full`` or ``raw``."""

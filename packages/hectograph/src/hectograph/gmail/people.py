@@ -79,13 +79,13 @@ class People:
         mail = self._mail(box, given)
         to = parseaddr(mail.header("Reply-To") or mail.header("From"))[1]
         reply = answer_to(mail, box.account, [to], str(given.get("text", "")), str(given.get("subject", "")))
-        box.relabel(mail, (), {"UNREAD"})
+        box.relabel([mail], (), {"UNREAD"})
         return self._sent(box, reply, given, mail.thread_id)
 
     def read(self, given: Mapping[str, Any]) -> Any:
         box = self._box(given)
         mail = self._mail(box, given)
-        box.relabel(mail, (), {"UNREAD"})
+        box.relabel([mail], (), {"UNREAD"})
         self.api.world.dirty()
         return mail.labelled()
 

@@ -6,20 +6,25 @@ import base64
 import fnmatch
 import random
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, parseaddr
 from typing import TYPE_CHECKING
 
 from hectograph.core.outgoing import Left
+from hectograph.core.quota import PROJECT
 from hectograph.gmail.mailbox import Mailbox
 from hectograph.gmail.message import Json, Mail, written
+from hectograph.gmail.query import Search
 
 if TYPE_CHECKING:
     from hectograph.world import World
 
 DAEMON = "Mail Delivery Subsystem <mailer-daemon@googlemail.com>"
+
+#: What the first header of a mail says that came by the API.
+_BY = "by gmailapi.google.com with HTTPREST"
 
 #: Addresses to which no mail can be delivered.
 NOWHERE = "*@invalid.example"
@@ -48,37 +53,38 @@ class PostOffice:
             self.deliver(left.content.encode("utf-8", "replace"), left.sender, list(left.to))
 
     def completed(self, box: Mailbox, raw: bytes) -> bytes:
-        """Return a mail as Gmail sends it: with sender, date and its own Message-ID, without Bcc."""
+        """Return a mail as Gmail keeps a draft or sends it: with sender, date and its own Message-ID.
+
+        A mail that is complete, because it was a draft, stays as it is.
+        """
         mail = Mail("", "", raw, self.world.now())
         head, mark, body = _split(raw)
-        lines = _headers(head)
-        kept = [(name, text) for name, text in lines if name != "bcc"]
+        kept = _headers(head)
+        if kept and kept[0][1].startswith("Received: ") and _BY in kept[0][1]:
+            return raw
         sender = parseaddr(mail.header("From"))[1].lower()
         if sender not in {box.account, *box.aliases}:
             kept = [(name, text) for name, text in kept if name != "from"]
             kept.insert(0, ("from", f"From: {box.account}"))
-        own = mail.rfc822 and self.world.switches["message_id"] == "kept"
-        if not own:
-            kept = [(name, text) for name, text in kept if name != "message-id"]
-            word = "".join(
-                self._random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", k=50)
-            )
-            kept.append(("message-id", f"Message-Id: <CA{word}@mail.gmail.com>"))
+        now = format_datetime(self.world.now())
         if not any(name == "date" for name, _ in kept):
-            kept.append(("date", "Date: " + format_datetime(self.world.now())))
-        if not any(name == "mime-version" for name, _ in kept):
-            kept.append(("mime-version", "MIME-Version: 1.0"))
-        return "\r\n".join(text for _, text in kept).encode("utf-8", "surrogateescape") + mark + body
+            kept.append(("date", "Date: " + now))
+        if not mail.rfc822 or self.world.switches["message_id"] != "kept":
+            kept = [(name, text) for name, text in kept if name != "message-id"]
+            word = "".join(self._random.choices(_LETTERS, k=50))
+            kept.append(("message-id", f"Message-Id: <CA{word}@mail.gmail.com>"))
+        kept.insert(0, ("received", f"Received: from {PROJECT} named unknown {_BY}; {now}"))
+        return _joined(kept) + mark + body
 
     def send(self, box: Mailbox, raw: bytes, thread: str) -> Mail:
         """Send a mail: it is in the sender's mailbox, and in those of all receivers."""
         original = Mail("", "", raw, self.world.now())
         receivers = list(dict.fromkeys(original.addresses("To", "Cc", "Bcc")))
-        out = self.completed(box, raw)
+        whole = self.completed(box, raw)
+        head, mark, body = _split(whole)
+        out = _joined([(name, text) for name, text in _headers(head) if name != "bcc"]) + mark + body
         labels = {"SENT"} | ({"INBOX", "UNREAD"} if box.account in receivers else set())
-        hidden = original.header("Bcc")
-        mine = b"Bcc: " + hidden.encode() + b"\r\n" + out if hidden else out
-        mail = box.add(mine, labels, thread)
+        mail = box.add(whole, labels, thread)
         box.sent_at.append(self.world.now())
         summary = f"{mail.subject or '(no subject)'}"
         self.world.outgoing.send("mail", box.account, tuple(receivers), summary, out.decode("utf-8", "replace"))
@@ -93,11 +99,19 @@ class PostOffice:
                 self.bounce(raw, sender, address)
                 continue
             box = self.mailbox(address)
-            arrived = box.add(b"Delivered-To: " + address.encode() + b"\r\n" + raw, {"INBOX", "UNREAD"})
-            arrived.thread_id = box.thread_by_references(arrived) or arrived.message_id
-            box.history[-1].message = arrived.labelled()
-            self.pushed(box)
-            self._answer_for(box, arrived, sender, rule)
+            self._arrive(box, b"Delivered-To: " + address.encode() + b"\r\n" + raw, sender, rule)
+
+    def _arrive(self, box: Mailbox, raw: bytes, sender: str, rule: Mapping[str, str]) -> None:
+        """Put a mail into its receiver's mailbox: into its thread, past the filters, and perhaps answered."""
+        arrived = Mail("", "", raw, self.world.now())
+        labels = {"INBOX", "UNREAD"} | ({"CATEGORY_UPDATES"} if "mailer-daemon" in sender else set())
+        for one in box.filters.values():
+            if matches(one.get("criteria", {}), arrived, self.world.now()):
+                labels |= set(one.get("action", {}).get("addLabelIds", ()))
+                labels -= set(one.get("action", {}).get("removeLabelIds", ()))
+        mail = box.add(raw, labels, box.thread_by_references(arrived))
+        self.pushed(box)
+        self._answer_for(box, mail, sender, rule)
 
     def rule(self, address: str) -> Json:
         for pattern, rule in reversed(self.rules.items()):
@@ -150,6 +164,18 @@ class PostOffice:
         self.world.topics.publish(
             watch["topicName"], f'{{"emailAddress":"{box.account}","historyId":{box.number}}}'.encode(), {}
         )
+
+
+def matches(criteria: Mapping[str, str], mail: Mail, now: datetime) -> bool:
+    """Whether a filter is for a mail."""
+    keyed = {"from": "from", "to": "to", "subject": "subject"}
+    text = " ".join(f"{keyed[name]}:({value})" for name, value in criteria.items() if name in keyed)
+    text += " " + criteria.get("query", "") + (" has:attachment" if criteria.get("hasAttachment") else "")
+    return Search(text, now, {}).matches(mail)
+
+
+def _joined(lines: list[tuple[str, str]]) -> bytes:
+    return "\r\n".join(text for _, text in lines).encode("utf-8", "surrogateescape")
 
 
 def _split(raw: bytes) -> tuple[bytes, bytes, bytes]:

@@ -54,13 +54,14 @@ class Threads:
     def modify_thread(self, call: MethodCall) -> Any:
         box = self.api.box(call)
         mails = self._thread(call, box)
-        if call.name.endswith("modify"):
-            self.api.relabel(box, mails, call.body())
-        else:
-            change = ({"TRASH"}, {"INBOX"}) if call.name.endswith(".trash") else (set[str](), {"TRASH"})
-            for mail in mails:
-                box.relabel(mail, *change)
-        return {"id": mails[0].thread_id, "messages": [one.labelled() for one in mails]}
+        changes = {"trash": ({"TRASH"}, {"INBOX"}), "untrash": (set[str](), {"TRASH"})}
+        word = call.name.rpartition(".")[2]
+        add, remove = changes[word] if word in changes else self.api.wanted_labels(box, call.body())
+        if box.relabel(mails, add, remove):
+            self.api.post.pushed(box)
+            return {"id": mails[0].thread_id, "messages": [one.labelled() for one in mails]}
+        newest = max(one.history for one in mails)
+        return {"id": mails[0].thread_id, "historyId": str(newest), "messages": [one.known() for one in mails]}
 
     def delete_thread(self, call: MethodCall) -> Any:
         box = self.api.box(call)

@@ -28,6 +28,11 @@ def _metric(key: str, title: str, unit: str, higher_is_better: bool | None, digi
 
 
 METRICS = [
+    _metric("w0_records", "one call and one effect each", "records/s", MORE),
+    _metric("w0_alone", "one record alone, p50", "ms", LESS, 1),
+    _metric("w12_seconds", "restart to all done", "s", LESS, 2),
+    _metric("w12_duplicates", "duplicates", "", LESS),
+    _metric("w12_lost", "lost", "", LESS),
     _metric("w1_drain", "drain", "records/s", MORE),
     _metric("w1_enqueue", "enqueue", "records/s", MORE),
     _metric("w1_cpu", "CPU of its process", "us a record", LESS),
@@ -176,6 +181,15 @@ def _w8(found: dict[str, Any]) -> dict[str, float]:
     return result if "failure" in found else {"w8_seconds": found["seconds"], **result}
 
 
+def _w12(found: dict[str, Any]) -> dict[str, float]:
+    return {key.replace("w8", "w12"): value for key, value in _w8(found).items()}
+
+
+def _w0(found: dict[str, Any]) -> dict[str, float]:
+    alone = {"w0_alone": quantile(found["alone_ms"], 0.5)} if found["alone_ms"] else {}
+    return {"w0_records": found["n"] / found["seconds"], **alone}
+
+
 def _w9(found: dict[str, Any]) -> dict[str, float]:
     result: dict[str, float] = {}
     for point in found["points"]:
@@ -215,6 +229,7 @@ def _w11(found: dict[str, Any]) -> dict[str, float]:
 
 
 EXTRACT: dict[str, Callable[[dict[str, Any]], dict[str, float]]] = {
+    "W0": _w0,
     "W1": _w1,
     "W2": _w2,
     "W3": _w3,
@@ -226,6 +241,7 @@ EXTRACT: dict[str, Callable[[dict[str, Any]], dict[str, float]]] = {
     "W9": _w9,
     "W10": _w10,
     "W11": _w11,
+    "W12": _w12,
 }
 
 

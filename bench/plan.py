@@ -149,7 +149,32 @@ def _minutes(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
+#: What the page begins with: settings that nobody has touched, and steps that do something.
+LEADING = ("W0", "W12")
+_ALONE = "The adapters of the other peers have no such step yet."
+
 WORKLOADS = [
+    Workload(
+        name="W0",
+        title="1,000 records, each with a call over HTTP of 5 ms and an effect, at default settings",
+        full={"n": 1000, "alone": 20, "call_seconds": 0.005},
+        quick={"n": 100, "alone": 3, "call_seconds": 0.005},
+        warm={"n": 100},
+        kinds=("quire",),
+        left_out=_ALONE,
+        guess=15,
+    ),
+    Workload(
+        name="W12",
+        title="kill -9 in the middle of 200 x 5 effects, then restart, at default settings",
+        full={"records": 200, "steps": 5, "step_seconds": 0.01, "concurrency": 100, "by_default": True},
+        quick={"records": 60, "steps": 5, "step_seconds": 0.01, "concurrency": 100, "by_default": True},
+        timeout=240,
+        repeat=1,
+        kinds=("quire",),
+        left_out=_ALONE,
+        guess=100,
+    ),
     Workload(
         name="W1",
         title="enqueue and drain 2,000 one-step records",

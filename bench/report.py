@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench import plots, where, words
+from bench import plan, plots, where, words
 from bench.bars import STORES, Bar, judge, rivals
 from bench.figures import METRICS, Metric, Summary, summarise, values
 
@@ -117,9 +117,18 @@ def markdown(results: dict[str, Any], table: dict[str, dict[str, Summary]], draw
     if results["quick"]:
         lines += ["**A quick run: the sizes are too small to say anything about speed.**", ""]
     lines += [noise_line(results), "", *time_line(results)]
+    leading = [name for name in plan.LEADING if name in results["workloads"]]
+    if leading:
+        lines += ["# At default settings", "", words.LEADING]
+    for workload in leading:
+        lines += workload_section(workload, results["workloads"][workload], results, table, drawn)
+    if leading:
+        lines += ["# What the engine costs", ""]
     lines += ["## Bars", "", words.BARS, *bar_table(judge(results)), ""]
     lines += ["## Where a peer is better", "", words.WINS, *wins(results, table), ""]
     for workload, about in results["workloads"].items():
+        if workload in leading:
+            continue
         lines += workload_section(workload, about, results, table, drawn)
     lines += where.section(results)
     lines += ["## Not alike", "", words.NOT_ALIKE]

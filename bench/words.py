@@ -21,8 +21,23 @@ Medians of this run. A peer on SQLite or PostgreSQL is compared with Quire on th
 SQLite. Queues do less (see *Not alike*); they are listed all the same.
 """
 
+LEADING = """\
+What somebody gets who has changed no setting: a worker takes 100 records at once, an effect may take 30 s, and a
+doubtful act waits for up to 60 s before it is settled. The steps do something: a call to a service that answers after
+5 ms, and an effect. The sections below have settings chosen for steps that do nothing; they say what the engine itself
+costs.
+"""
+
 #: By workload.
 ABOUT = {
+    "W0": """\
+The service runs in another process. *Alone* is one record after the other on an idle worker, from its start to its
+committed end: the call and the wait for two commits are in it.
+""",
+    "W12": """\
+W8 with nothing changed: how long it takes after a kill until the acts that were under way are settled and all is done.
+The clock runs from the start of the new process.
+""",
     "W1": """\
 CPU is of the whole call, enqueue and drain together: of the peer's own processes, and of the server that is its store.
 A rate that is bound by CPU cannot exceed the cores of the machine divided by the sum of the two.

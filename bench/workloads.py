@@ -4,8 +4,10 @@ own."""
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +111,42 @@ def filled(session: Session, peer: Peer, workload: Workload, sizes: dict[str, An
         return {"points": points, **about}
 
 
+class _Site(BaseHTTPRequestHandler):
+    """A service that takes its time."""
+
+    protocol_version = "HTTP/1.1"
+    seconds = 0.0
+
+    def do_GET(self) -> None:
+        time.sleep(self.seconds)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def by_default(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
+    """W0: the service that the steps call runs in this process, so that its work is none of the peer's."""
+    handler = type("Site", (_Site,), {"seconds": sizes["call_seconds"]})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    site = f"http://127.0.0.1:{server.server_address[1]}/"
+    try:
+        with session.place(peer) as place, session.running(peer, place) as (process, about):
+            process.call("w0", workload.timeout, n=workload.warm["n"], alone=0, site=site)
+            found = process.call("w0", workload.timeout, n=sizes["n"], alone=sizes["alone"], site=site)
+            return {**found, **about}
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def killed(session: Session, peer: Peer, workload: Workload, sizes: dict[str, Any]) -> Figures:
-    """W8: SIGKILL when half of the steps have run; the clock runs from the start of the next process."""
+    """W8 and W12: SIGKILL when half of the steps have run; the clock runs from the start of the next process."""
     total = sizes["records"] * sizes["steps"]
     with session.place(peer) as place:
         path = place.directory / "journal"
@@ -212,6 +248,8 @@ def transcripts(session: Session, peer: Peer, workload: Workload, sizes: dict[st
 
 
 DRIVERS: dict[str, Callable[[Session, Peer, Workload, dict[str, Any]], Figures]] = {
+    "W0": by_default,
+    "W12": killed,
     "W6": filled,
     "W8": killed,
     "W9": many_processes,

@@ -1,9 +1,10 @@
 """Quire, the same adapter for both of its stores.
 
 Settings: uvloop, up to 2,000 records at once (the default is 100), and the effect of W8 with a timeout of 5 s and a
-settle of 1 s (not 30 s and 60 s: they bound how long a doubtful act waits). One client and one worker in the process.
-W2 is a declared machine of ten steps, W4 a ``run.map`` over child records, W5 a workflow with a cap. The steps of W8
-act through an effect whose probe looks into the journal, so that an act that happened is found and not repeated.
+settle of 1 s (not 30 s and 60 s: they bound how long a doubtful act waits). W0 and W12 have the defaults of a worker
+and of an effect. One client and one worker in the process. W2 is a declared machine of ten steps, W4 a ``run.map`` over
+child records, W5 a workflow with a cap. The steps of W8 and W12 act through an effect whose probe looks into the
+journal, so that an act that happened is found and not repeated.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from _adapter import (
     Adapter,
     Answer,
@@ -66,6 +68,8 @@ DRAW_AFTER = f"""
     FROM quire.events_seq_seq, bench_leaves GROUP BY last_value
 """
 bodies = Tally()
+#: The calls of W0.
+calls = httpx2.AsyncClient(timeout=30, limits=httpx2.Limits(max_connections=200))
 journal: Journal | None = None
 journal_path = ""
 Data = dict[str, Any]
@@ -154,12 +158,40 @@ async def write_down(act: Act[None], record: int, step: int, seconds: float) -> 
     return step
 
 
-def journey(steps: int) -> Workflow[Data, None, None]:
-    made: Workflow[Data, None, None] = Workflow("journey")
+@effect(probe=written)
+async def write_down_by_default(act: Act[None], record: int, step: int, seconds: float) -> int:
+    """W12: the same with the time-outs that nobody has touched."""
+    await asyncio.sleep(seconds)
+    assert journal is not None
+    journal.act(record, step)
+    return step
+
+
+@effect
+async def hand_over(act: Act[None], number: int) -> int:
+    bodies.hit()
+    return number
+
+
+async def fetched(site: str) -> str:
+    return (await calls.get(site)).text
+
+
+errand: Workflow[Data, int, None] = Workflow("errand", result=int)
+
+
+@errand.step
+async def fetch_and_send(run: Run[Data, None]) -> int:
+    await run.call(fetched, run.data["site"])
+    return await run.once(hand_over, run.data["number"])
+
+
+def journey(steps: int, name: str = "journey", act: Any = write_down) -> Workflow[Data, None, None]:
+    made: Workflow[Data, None, None] = Workflow(name)
 
     def declare(step: int) -> Any:
         async def travel(run: Run[Data, None]) -> None:
-            await run.once(write_down, run.data["record"], step, run.data["seconds"])
+            await run.once(act, run.data["record"], step, run.data["seconds"])
 
         return _renamed(travel, f"s{step}")
 
@@ -211,7 +243,9 @@ class QuireAdapter(Profiled, Adapter):
         """A client that knows ten-step and five-step machines; those that differ are added when they are asked for."""
         self.lines = {10: line("line-10", 10)}
         self.journey = journey(5)
-        workflows = [one, child, parent, capped, conversation, self.journey, *self.lines.values()]
+        self.journey_by_default = journey(5, "journey_by_default", write_down_by_default)
+        journeys = [self.journey, self.journey_by_default]
+        workflows = [one, child, parent, capped, conversation, errand, *journeys, *self.lines.values()]
         return await quire.aopen(self.url, workflows=workflows).__aenter__()
 
     async def launch(self, concurrency: int = AT_ONCE) -> None:
@@ -255,6 +289,28 @@ class QuireAdapter(Profiled, Adapter):
             return not await self.client.find(status=OPEN, limit=1)
 
         await poll_until_async(empty, every=every)
+
+    async def w0(self, n: int, alone: int, site: str) -> Answer:
+        """At the defaults of a worker: a call over HTTP, then an effect; many at once, then one after the other."""
+        if self.running is None:
+            await self.launch(self.client.worker().concurrency)
+        bodies.expect(n)
+        self.expect_ends(n)
+        with stopwatch() as ran:
+            await self.client.start_many(errand, ({"number": number, "site": site} for number in range(n)))
+            await self.all_ended.wait()
+            seconds = ran()
+        bodies.check()
+        took = []
+        bodies.expect(alone)
+        for number in range(alone):
+            name = f"w0-{os.getpid()}-{time.monotonic_ns()}"
+            self.ended = {name: asyncio.get_running_loop().create_future()}
+            with stopwatch() as one_took:
+                await self.client.start(errand, {"number": number, "site": site}, id=name)
+                await self.ended[name]
+                took.append(one_took() * 1000)
+        return {"n": n, "seconds": seconds, "alone_ms": took}
 
     async def w1(self, n: int) -> Answer:
         await self.land()
@@ -410,15 +466,20 @@ class QuireAdapter(Profiled, Adapter):
     async def woken(self) -> Answer:
         return {"at": list(bodies.times)}
 
-    async def crash(self, records: int, steps: int, step_seconds: float, concurrency: int, path: str) -> Answer:
+    async def crash(
+        self, records: int, steps: int, step_seconds: float, concurrency: int, path: str, by_default: bool = False
+    ) -> Answer:
         self.keep_journal(path)
+        journey = self.journey_by_default if by_default else self.journey
         expect_equal("steps", steps, len(self.journey.steps))
         items = ({"record": record, "seconds": step_seconds} for record in range(records))
-        await self.client.start_many(self.journey, items)
+        await self.client.start_many(journey, items)
         await self.launch(concurrency)
         return {"started": True}
 
-    async def resume(self, records: int, steps: int, step_seconds: float, concurrency: int, path: str) -> Answer:
+    async def resume(
+        self, records: int, steps: int, step_seconds: float, concurrency: int, path: str, by_default: bool = False
+    ) -> Answer:
         self.keep_journal(path)
         await self.launch(concurrency)
         await self.await_all()

@@ -63,6 +63,29 @@ def test_a_page_shows_what_there_is_and_names_what_is_missing(tmp_path: Path) ->
     assert "**1 of 4 measurements were disturbed**" in text
 
 
+def test_the_page_leads_with_default_settings_and_steps_that_do_something(tmp_path: Path) -> None:
+    text = page(
+        made.results(
+            made.w1("quire_sqlite", 2),
+            made.run("W12", "quire_sqlite", seconds=7.5, duplicates=0, lost=0),
+            made.run("W0", "quire_sqlite", n=1000, seconds=2.0, alone_ms=[9.0, 8.0, 10.0]),
+        ),
+        tmp_path,
+    )
+    parts = [
+        "# At default settings",
+        "## W0: about W0",
+        "## W12: about W12",
+        "# What the engine costs",
+        "## Bars",
+        "## W1:",
+    ]
+    places = [text.index(f"\n{part}") for part in parts]
+    assert places == sorted(places)
+    assert "| Quire, SQLite | 500 | 9.0 | 1 |" in text
+    assert "| Quire, SQLite | 7.50 | 0 | 0 | 1 |" in text
+
+
 def test_it_says_if_no_peer_is_better(tmp_path: Path) -> None:
     text = page(made.results(made.w1("quire_sqlite", 2), made.w1("huey_sqlite", 1), made.w1("raw_sqlite", 9)), tmp_path)
     assert "In nothing that this run measured." in text

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from quire import Act, Dropped, Fail, Prepare, Retry, Run, Status, effect, workflow
+from quire import Act, Dropped, Fail, Prepare, Retry, Run, Status, SyncRun, Workflow, effect, workflow
 from quire.client.client import Client
 from quire.errors import IllegalMove
+from quire.explain.stuck import look
 from quire.explain.why import around, why_of
 from quire.explain.words import line
 from quire.ledger.memory.ledger import MemoryLedger
@@ -159,6 +160,55 @@ async def test_what_people_drop_is_not_done_and_ends_the_record_unless_the_step_
         await client.answer("p", "reject", note="not now")
         await client.work()
         assert (await client.get("p")).result == '"reject by ann: not now"'
+
+
+async def test_a_rewind_asks_anew_what_people_dropped() -> None:
+    desk = Desk()
+    async with desk.client as client:
+        await desk.begin()
+        await client.answer("p", "reject")
+        await client.work()
+        await client.retry("p", step="pays")
+        await client.work()
+        assert await desk.status() is Status.NEEDS_APPROVAL
+        await client.answer("p", "approve")
+        await client.work()
+    assert desk.bank.paid == [("acme", 7)]
+
+
+async def test_a_plain_step_parks_its_act_too() -> None:
+    flow = Workflow("plain", result=str, deps=Bank)
+
+    @flow.step
+    def pays_plainly(run: SyncRun[dict[str, Any], Bank]) -> str:
+        return str(run.once(pay.parked(), "acme", 7))
+
+    bank, clock = Bank(), ToldClock()
+    async with Client(MemoryLedger(clock), workflows=[flow], deps=bank, clock=clock, who="ann") as client:
+        await client.start(flow, {}, id="p")
+        await client.work()
+        assert (await client.get("p")).status is Status.NEEDS_APPROVAL
+        await client.answer("p", "approve")
+        await client.work()
+        assert (await client.get("p")).result == '"paid acme"'
+    assert bank.calls == ["check", "check", "reserve", "act with slip over 14"]
+
+
+async def test_a_group_that_does_not_exist_releases_nothing_and_what_is_stuck_says_so() -> None:
+    @workflow
+    async def misspelt(run: Run[dict[str, Any], Bank]) -> str:
+        return await run.once(pay.parked(by="ofice"), "acme", 7)
+
+    bank, clock = Bank(), ToldClock()
+    groups = {"office": ["ann"]}
+    async with Client(MemoryLedger(clock), workflows=[misspelt], deps=bank, clock=clock, groups=groups) as client:
+        await client.start(misspelt, {}, id="p")
+        await client.work()
+        [found] = [found for found in await look(client.ledger, groups) if found.kind == "asks"]
+        assert "there is no group 'ofice'" in found.sentence
+        with pytest.raises(IllegalMove, match="there is no group 'ofice'"):
+            await client.answer("p", "approve", by="ann")
+    assert not bank.paid
 
 
 async def test_what_nobody_releases_in_time_is_dropped() -> None:

@@ -108,6 +108,7 @@ _REFUSALS: dict[str, type[QuireError]] = {
     "sealed": Moved,
     "running": IllegalMove,
     "intent": IllegalMove,
+    "parked": IllegalMove,
     "parent": IllegalMove,
     "ended": IllegalMove,
 }

@@ -247,6 +247,17 @@ class Parked(Suite):
         assert refused(await commit(ledger, new_facts(row, new_intent(row)))) == "halted"
         assert (await receipt_of(ledger, parked.key)).stage is Stage.RELEASED
 
+    async def test_what_is_parked_under_a_halt_may_never_act_and_the_record_is_cancelled(self, ledger: Ledger) -> None:
+        """The step asks at the moment of the halt: the intent is written down, and stands in nobody's way."""
+        row = await run(ledger)
+        await order(ledger, "halt")
+
+        await park(ledger, row, parked := new_parked(row))
+
+        after = await the(ledger)
+        assert (after.status, after.open_intents) == (Status.CANCELLED, 0)
+        assert (await receipt_of(ledger, parked.key)).stage is Stage.PARKED
+
     async def test_over_a_cancel_request_nothing_that_was_released_is_intended(self, ledger: Ledger) -> None:
         row = await run(ledger)
         parked = new_parked(row)

@@ -210,6 +210,27 @@ def positional() -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
+#: A rule that is spelled out again: how it looks, and where it may stand. Everywhere else ask `rules/conditions.py`.
+SPELLED = {
+    "its lease ran out": (r"GRACE \*", {"ledger/sole.py"}),  # a lease of a setting, not of a worker
+    "its run is past its end": (r"run_until (<|>=) ", set()),
+    "in doubt": (r"NEEDS_APPROVAL.*open_intents", set()),
+    "of a halted epoch": (r"epoch (<|>=) \w*\.?floor", set()),
+    "left alone by its parent": (r"abandoned (AND .left|and \w+\.left)", set()),
+    "may be under way": (r"act_by (IS NULL|is None) (OR|or) ", set()),
+    "closed long ago": (r"closed (IS NOT NULL|is not None) (AND|and) ", set()),
+}
+
+
+def spelled_again() -> list[str]:
+    return [
+        f"{rule}: {name}"
+        for rule, (pattern, allowed) in SPELLED.items()
+        for name, text in sources().items()
+        if re.search(pattern, text) and name not in allowed | {"rules/conditions.py"}
+    ]
+
+
 def over(found: dict[str, int], most: int, known: dict[str, int]) -> list[str]:
     """What exceeds the ceiling for all, or the one that it has of its own."""
     return [f"{name}: {count}" for name, count in sorted(found.items()) if count > known.get(name, most)]
@@ -267,6 +288,13 @@ def test_rows_are_read_by_name() -> None:
 def test_ways_through_a_function_are_counted(code: str, ways: int) -> None:
     [function] = ast.parse(code).body
     assert complexity(function) == ways
+
+
+def test_a_condition_is_spelled_in_one_place() -> None:
+    again = spelled_again()
+    assert not again, f"use the predicate or the SQL of rules/conditions.py: {again}"
+    for rule, (pattern, _) in SPELLED.items():
+        assert re.search(pattern, sources()["rules/conditions.py"]), f"no pattern finds {rule!r} any more: mend it"
 
 
 def main() -> None:

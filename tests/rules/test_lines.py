@@ -6,10 +6,30 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from quire.explain import timeline
 from quire.folder import runlog
-from quire.rules import lines
+from quire.model.change import Slot
+from quire.model.codec import parse
+from quire.model.record import UNDO, Record, Status, new_record
+from quire.model.row import replace
+from quire.model.wait import On, Wait
+from quire.rules import lines, moves
 from quire.rules.lines import LineKind, Means
+from quire.rules.outcome import (
+    Broke,
+    Done,
+    Migrated,
+    Next,
+    Outcome,
+    Saved,
+    Stopped,
+    Suspect,
+    Tried,
+    Waits,
+    Yielded,
+)
 from quire.workflows import approval
 
 SRC = Path(lines.__file__).parent.parent
@@ -78,3 +98,62 @@ def test_every_line_that_releases_a_record_has_its_words() -> None:
     """A new line that releases the record needs a status in the run's log, and what the record waits for since."""
     assert timeline.WAITS.keys() >= lines.RELEASES
     assert runlog.STATUS.keys() >= lines.RELEASES
+
+
+NOW = 100.0
+
+
+def _held() -> Record:
+    return replace(
+        new_record(record_id="r", workflow="w", step="s", data="{}", now=1.0),
+        status=Status.RUNNING,
+        worker="w1",
+        run_id="run_1",
+        run_until=200.0,
+    )
+
+
+def _moves() -> dict[str, moves.Move]:
+    """What a record that a worker holds may come to."""
+    held = _held()
+    asks = Wait(On.QUESTION, key="k", name="q", about={"text": "?"})
+    outcomes: dict[str, Outcome] = {
+        "next": Next("t", "{}"),
+        "kept": Next("t", "{}"),
+        "rests": Next("t", "{}", rests=True),
+        "ends": Next("t", "{}", ends=True),
+        "done": Done("1", "{}"),
+        "waits": Waits((Wait(On.SIGNAL, key="k", name="n"),), "{}"),
+        "asks": Waits((asks,), "{}"),
+        "saved": Saved("{}"),
+        "migrated": Migrated("{}", 2),
+        "tried": Tried("no", 5.0),
+        "broke": Broke("no"),
+        "broke, undoes": Broke("no", undo=True),
+        "yielded": Yielded("why"),
+        "suspect": Suspect("why"),
+        "stopped": Stopped("why"),
+        "stopped, undoes": Stopped("why", undo=True),
+    }
+    keep = {"kept": Slot("w", "t", 60.0)}
+    made = {name: moves.settle(held, outcome, NOW, keep=keep.get(name)) for name, outcome in outcomes.items()}
+    return made | {
+        "lost": moves.lose(held, NOW, "why"),
+        "died": moves.died(held, NOW, "why"),
+        "orphan": moves.orphan(held, NOW),
+        "apart": moves.apart(held, NOW, "w2", 60.0),
+        "undone": moves.undone(replace(held, step=UNDO, ending='{"status": "CANCELLED", "reason": "x"}'), NOW),
+    }
+
+
+@pytest.mark.parametrize(("name", "move"), _moves().items())
+def test_a_line_means_what_its_move_does(name: str, move: moves.Move) -> None:
+    image, [line] = move.image, move.lines
+    undoes = "undo" in parse(line.body)
+
+    if line.kind != LineKind.MOVED:  # a worker may keep the record after it
+        assert (line.kind in lines.RELEASES) == (image.status is not Status.RUNNING)
+        assert (line.kind in lines.ENDS) == (image.ended or undoes)
+        due = image.status is Status.PENDING and image.due_at == NOW
+        assert (line.kind in lines.WAKES) == (due and not undoes)
+    assert (line.kind in lines.FAILS) == (name in {"tried", "broke", "broke, undoes", "suspect", "lost", "died"})

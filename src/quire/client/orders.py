@@ -12,8 +12,9 @@ from quire.errors import IllegalMove
 from quire.model.change import Change, Conflict, Order, Query, Standing
 from quire.model.record import Record, Status
 from quire.model.side import EVERYWHERE
+from quire.rules import conditions
 from quire.rules import moves as transition
-from quire.rules.orders import cancelled_by_halt, outdated, under_way
+from quire.rules.orders import cancelled_by_halt
 
 #: How many records are read at once.
 _PAGE = 500
@@ -52,7 +53,7 @@ class Orders:
             for record in found:
                 if any(control.halted and control.scope in (EVERYWHERE, record.workflow) for control in floors):
                     continue  # another halt still holds it: the end of that one brings it back
-                if record.status is not Status.CANCELLED and not outdated(record, floors):
+                if record.status is not Status.CANCELLED and not conditions.halted(record, floors):
                     continue
                 if record.parent_id is not None and (await self._reading.get(record.parent_id)).ended:
                     continue  # parents come first, by their ids: the child has gone on, or stays cancelled
@@ -60,7 +61,7 @@ class Orders:
 
     async def _brought_back(self, record: Record, person: str) -> None:
         """Let one record go on. Its worker may be frozen or dead, and may settle it at this very moment."""
-        while under_way(record):
+        while conditions.under_way(record):
             change = Change(new_id(), record.record_id, record.version, None, by=person, revive=True)
             [verdict] = await self._link.commit([change])
             if not isinstance(verdict, Conflict):

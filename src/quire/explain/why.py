@@ -22,6 +22,7 @@ from quire.model.fit import needs_value
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Control, Fanin, Worker
 from quire.model.wait import On, Wait, load_waits
+from quire.rules import conditions
 from quire.rules import moves as transition
 from quire.rules.lines import LineKind
 from quire.rules.orders import cancelled_by_halt, undoes
@@ -192,7 +193,7 @@ def _runs(record: Record, seen: Around) -> Why:
         return Why(
             f"{_id(record)} was being run by worker {name}, which is lost; {then}.", "lost", None, "quire worker"
         )
-    if record.run_until is not None and record.run_until < seen.now:
+    if conditions.overdue(record, seen.now):
         return Why(f"{_id(record)}: {step} past its end ({end}) on {_named(worker)}; it is being taken over.", "lost")
     if record.cancel is not None:
         wish = parse(record.cancel)

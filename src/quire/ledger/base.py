@@ -48,6 +48,7 @@ from quire.model.change import (
     Standing,
     Verdict,
 )
+from quire.model.change import Recovered as Recovered
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record
@@ -78,18 +79,6 @@ class Traits(NamedTuple):
     side_by_side: bool = False
     #: More workers than this wait.
     most_writers: int | None = None
-
-
-class Recovered(NamedTuple):
-    """What one call of ``recover`` did."""
-
-    workers: int = 0
-    records: int = 0
-    swept: int = 0
-    #: There is more to sweep: call again soon.
-    more: bool = False
-    #: The workers that are not closed: whoever knows one of them to be dead may say so.
-    open: tuple[Worker, ...] = ()
 
 
 class Tidied(NamedTuple):

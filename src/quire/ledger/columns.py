@@ -138,14 +138,6 @@ def unnamed_blobs() -> str:
     return f"hash NOT IN ({' UNION '.join(named)})"
 
 
-#: SQL: a worker that was closed long ago and that nothing waits for.
-OLD_WORKER = (
-    "closed IS NOT NULL AND expires_at < {} "
-    "AND worker_id NOT IN (SELECT worker FROM receipts WHERE stage = 'intended') "
-    "AND worker_id NOT IN (SELECT worker FROM records WHERE status = 'RUNNING')"
-)
-
-
 def references(rows: Sequence[Any], type_: type[Any]) -> set[str]:
     """Return the blobs that these rows name."""
     texts = (getattr(row, name) for name in LONG.get(type_, ()) for row in rows)

@@ -10,6 +10,7 @@ from quire.ledger import columns as rows
 from quire.model.change import Query
 from quire.model.record import CLAIMABLE, Record, Status
 from quire.model.side import Control
+from quire.rules.conditions import WAITS, seen_status_sql
 
 #: Records are mostly in other statuses, and those in these have indexes. A statement must name the status itself to be
 #: given one, not leave it to an argument or to what a halt makes of it (which is never one of these).
@@ -18,30 +19,12 @@ FEW = frozenset({Status.RUNNING, Status.ERROR, Status.NEEDS_APPROVAL})
 OPEN = CLAIMABLE | {Status.RUNNING}
 #: So many ids of others are passed over before open records are looked up in their indexes.
 PASSED_OVER = 1000
-#: What SQLite's index of records that wait says of them, and how a list of ids is asked for there.
-_WAITS = "(status = 'PENDING' OR status = 'WAITING' OR status = 'NEEDS_APPROVAL')"
+#: How a list of ids is asked for in SQLite.
 _AMONG = "IN ({})"
 
 
-def seen_status(controls: Iterable[Control]) -> str:
-    """SQL for the status as people see it: what a halt cancelled by definition is CANCELLED."""
-    floors = [control for control in controls if control.floor]
-    if not floors:
-        return "status"
-    outdated = " OR ".join(
-        f"epoch < {control.floor}" + ("" if control.scope == "*" else f" AND workflow = '{_escaped(control.scope)}'")
-        for control in floors
-    )
-    waiting = "(status IN ('PENDING', 'WAITING') OR status = 'NEEDS_APPROVAL' AND open_intents = 0)"
-    return f"CASE WHEN {waiting} AND ({outdated}) THEN 'CANCELLED' ELSE status END"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("'", "''")
-
-
 def query_sql(
-    query: Query, controls: Iterable[Control], mark: str = "?", waits: str = _WAITS, among: str = _AMONG
+    query: Query, controls: Iterable[Control], mark: str = "?", waits: str = WAITS, among: str = _AMONG
 ) -> tuple[str, list[Any]]:
     """The statement that finds these records, and its arguments."""
     terms: list[str] = []
@@ -56,7 +39,7 @@ def query_sql(
     if query.step:
         term("step = ?", query.step)
     if query.status:
-        asked, seen = sorted(set(query.status)), seen_status(controls)
+        asked, seen = sorted(set(query.status)), seen_status_sql(controls)
         if FEW.issuperset(asked):
             term("(" + " OR ".join(f"status = '{status}'" for status in asked) + ")")
         if seen != "status" or not FEW.issuperset(asked):

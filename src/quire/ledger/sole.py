@@ -17,7 +17,7 @@ from quire.ledger import process
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
 from quire.model.side import Setting, Worker
-from quire.rules.workers import GRACE
+from quire.rules.conditions import GRACE
 
 T = TypeVar("T")
 

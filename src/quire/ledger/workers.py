@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from quire.ledger import process
 from quire.model.codec import parse
 from quire.model.side import Worker
-from quire.rules.workers import GRACE
+from quire.rules import conditions
 
 
 def alive(worker: Worker, now: float) -> bool:
     """It is open, its lease, with the others' grace, has not run out, and its process is not known to be dead."""
-    leased = worker.closed is None and worker.expires_at + GRACE * worker.lease_seconds >= now
+    leased = worker.closed is None and not conditions.expired(worker, now)
     return leased and not process.known_dead(worker)
 
 

@@ -7,12 +7,13 @@ first verdict (protocol 13).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from quire.model.event import Line
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.model.row import Row
-from quire.model.side import Control, Fanin
+from quire.model.side import Control, Fanin, Worker
 
 
 class Rate(Row, frozen=True):
@@ -153,6 +154,18 @@ class Beaten(Row, frozen=True):
     lost: tuple[str, ...]
     #: Somebody asked to cancel these.
     cancelled: tuple[str, ...]
+
+
+class Recovered(NamedTuple):
+    """What one call of ``recover`` did."""
+
+    workers: int = 0
+    records: int = 0
+    swept: int = 0
+    #: There is more to sweep: call again soon.
+    more: bool = False
+    #: The workers that are not closed: a process that knows one of them to be dead says so in its next call.
+    open: tuple[Worker, ...] = ()
 
 
 class Send(Row, frozen=True):

@@ -12,7 +12,7 @@ from quire.model.codec import dump, parse
 from quire.model.event import Line
 from quire.model.record import UNDO, Record, Status, with_side_fields
 from quire.model.row import replace
-from quire.rules import bending, children, claims, effects, ending, orders, waiting
+from quire.rules import bending, children, claims, conditions, effects, ending, orders, waiting
 from quire.rules.draft import Draft
 from quire.rules.lines import LineKind
 
@@ -162,7 +162,7 @@ def _revived(draft: Draft, change: Change, current: Record) -> Verdict:
 
     The epoch of such a record lies beside its image: the version, and with it the holder's next move, stays.
     """
-    if not orders.under_way(current):
+    if not conditions.under_way(current):
         return Conflict(current, draft.now)
     if (halt := orders.halt_of(draft, current.workflow)) is not None:
         return Refused("halted", orders.halted_text(current.workflow, halt))

@@ -22,7 +22,7 @@ from quire.model.event import Event, Line
 from quire.model.record import UNDO, Record, Status
 from quire.model.row import replace
 from quire.model.side import EVERYWHERE, Control
-from quire.rules import adoption
+from quire.rules import adoption, conditions
 from quire.rules.draft import Draft
 from quire.rules.lines import GOES_ON, RETRIES, SAYS, LineKind
 
@@ -94,7 +94,7 @@ def held_back(draft: Draft, record: Record) -> bool:
 
 def cancelled(draft: Draft, record: Record) -> bool:
     """Whether a halt has cancelled the record, written down or not."""
-    return not record.ended and halted(draft, record) and not under_way(record)
+    return not record.ended and halted(draft, record) and not conditions.under_way(record)
 
 
 def open_to_work(draft: Draft) -> None:
@@ -119,26 +119,6 @@ def halted_text(workflow: str, control: Control | None) -> str:
 def by_halt(lines: Iterable[Line]) -> bool:
     """Whether a halt cancels the record that these lines are about."""
     return HALTED in lines
-
-
-def outdated(record: Record, controls: Iterable[Control]) -> bool:
-    """Whether the record is of an epoch that was halted. Only a person takes that back."""
-    return any(control.scope in (EVERYWHERE, record.workflow) and record.epoch < control.floor for control in controls)
-
-
-def stopped(record: Record, controls: Iterable[Control]) -> bool:
-    """Whether a halt, which stands or stood, keeps this record from going on."""
-    scopes = (EVERYWHERE, record.workflow)
-    return any(c.scope in scopes and (c.halted or record.epoch < c.floor) for c in controls)
-
-
-def as_seen(record: Record, controls: Iterable[Control]) -> Record:
-    """Return the record as people see it: what a halt has cancelled shows as CANCELLED before that is written down."""
-    if record.ended or under_way(record):
-        return record
-    if outdated(record, controls):
-        return replace(record, status=Status.CANCELLED, due_at=None)
-    return record
 
 
 def cancelled_by_halt(log: Sequence[Event]) -> bool:
@@ -179,15 +159,6 @@ def cancels(lines: Sequence[Line]) -> bool:
 def ends(lines: Sequence[Line]) -> bool:
     """Whether an ended image with these lines is an end for good: the record's children are let go by it."""
     return not by_halt(lines) and not edits(lines)
-
-
-def under_way(record: Record) -> bool:
-    """Whether a halt leaves the record as it is for now: it runs, or asks about an effect in doubt."""
-    return record.status is Status.RUNNING or in_doubt(record)
-
-
-def in_doubt(record: Record) -> bool:
-    return record.status is Status.NEEDS_APPROVAL and record.open_intents > 0
 
 
 # -- requests to cancel ----------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from quire.model.change import Slot
 from quire.model.receipt import Receipt
 from quire.model.record import Record
 from quire.model.side import Bucket, Control, Fanin, Signal, Worker
@@ -52,4 +53,40 @@ class View(Protocol):
 
     def has_line(self, record_id: str, change_id: str) -> bool:
         """Whether the record's log has a line of this change."""
+        ...
+
+
+class Rows(View, Protocol):
+    """The rows that ``verbs`` looks for. What each condition means stands in ``conditions``, also as SQL."""
+
+    def orders(self) -> Iterable[Control]:
+        """Return all controls."""
+        ...
+
+    def due(self, slot: Slot, now: float, floor: int, limit: int) -> Sequence[Record]:
+        """Return the first records that a claim may take for this step, in order of rank."""
+        ...
+
+    def next_due(self, slot: Slot, now: float) -> float | None:
+        """Return when the next record of this step falls due, after this moment."""
+        ...
+
+    def held_by(self, worker_id: str) -> Sequence[Record]:
+        """Return the records that run under this worker."""
+        ...
+
+    def open_workers(self) -> Sequence[Worker]:
+        """Return the workers that are not closed, each with its lease on the clock of ``now``."""
+        ...
+
+    def overdue(self, now: float) -> Sequence[Record]:
+        """Return the records whose run is past its hard end."""
+        ...
+
+    def cancelled(self, controls: Iterable[Control], limit: int) -> Sequence[Record]:
+        """Return records that one of these halts has cancelled, and that do not say so yet."""
+        ...
+
+    def abandoned(self, limit: int) -> Sequence[tuple[Record, Fanin]]:
+        """Return children that a sweep cancels, because their parent went on without them."""
         ...

@@ -6,26 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from quire.clock import made_after
 from quire.model.change import Beaten, Holding
-from quire.model.record import Record, Status
+from quire.model.record import Record
 from quire.model.row import replace
 from quire.model.side import Worker
-from quire.rules import effects, ending, moves, orders
+from quire.rules import conditions, effects, ending, moves, orders
 from quire.rules.claims import of_claim
 from quire.rules.draft import Draft
 from quire.rules.orders import HALTED
 
-#: A lease that ran out is honoured this much longer by others than by its worker (protocol 8).
-GRACE = 0.1
-
-
-def alive(worker: Worker, now: float) -> bool:
-    """Whether the worker is open, and its lease, with the others' grace, has not run out."""
-    return worker.closed is None and worker.expires_at + GRACE * worker.lease_seconds >= now
-
 
 def expired(draft: Draft, worker: Worker) -> bool:
     """Whether the worker may be taken over from. No worker of a sealed ledger is."""
-    return not draft.view.sealed and worker.closed is None and not alive(worker, draft.now)
+    return not draft.view.sealed and conditions.expired(worker, draft.now)
 
 
 # -- the worker speaks -----------------------------------------------------------------------------------------
@@ -96,7 +88,7 @@ def close(draft: Draft, worker: Worker, held: Iterable[Record], *, dead: bool = 
 
 def overdue(draft: Draft, row: Record) -> int:
     """Take over a run past its hard end, although its worker lives (protocol 7). Return 1 if it was so."""
-    if row.status is not Status.RUNNING or row.run_until is None or row.run_until >= draft.now or draft.view.sealed:
+    if draft.view.sealed or not conditions.overdue(row, draft.now):
         return 0
     _lose(draft, row, "its run is past its end")
     return 1

@@ -27,7 +27,7 @@ from quire.model.codec import PLAIN, dump, parse, schema_of
 from quire.model.receipt import BEFORE, Kind, Receipt, Stage, act_key, fingerprint, key_of
 from quire.model.row import replace
 from quire.model.wait import On, Wait
-from quire.rules import orders
+from quire.rules import conditions
 from quire.rules.moves import doubted, valueless
 from quire.rules.outcome import Stopped, Yielded
 from quire.run import waits
@@ -264,7 +264,11 @@ async def _check_orders(hold: Hold) -> None:
     ledger, record_id = hold.host.ledger, hold.record.record_id
     standing, rows = await asyncio.gather(ledger.standing(), ledger.load([record_id]))
     hold.check()
-    if any(row.cancel is not None for row in rows) or standing.sealed or orders.stopped(hold.record, standing.controls):
+    if (
+        any(row.cancel is not None for row in rows)
+        or standing.sealed
+        or conditions.stopped(hold.record, standing.controls)
+    ):
         hold.halt(Stopped("it was cancelled, or halted"))
         raise asyncio.CancelledError
 

@@ -21,20 +21,17 @@ from quire.model.change import (
     Order,
     Query,
     Send,
-    Slot,
     Standing,
     Verdict,
 )
 from quire.model.event import Event
 from quire.model.receipt import Receipt
-from quire.model.record import Record
+from quire.model.record import Record, Status
 from quire.model.row import replace
 from quire.model.side import Fanin, Setting, Signal, Worker
-from quire.rules import claims, orders, sweeps, verbs
-from quire.rules.claims import claimed_by
+from quire.rules import conditions, verbs
+from quire.rules.conditions import as_seen
 from quire.rules.draft import Draft
-from quire.rules.orders import as_seen
-from quire.rules.workers import close, expired, overdue
 
 
 class MemoryLedger(Ledger):
@@ -74,20 +71,9 @@ class MemoryLedger(Ledger):
     async def claim(self, claim: Claim) -> Claimed:
         self._work.clear()
         draft = self._draft()
-        if claim.again and (taken_before := claimed_by(claim, self.tables.held_by(claim.worker))):
-            return Claimed(tuple(taken_before), draft.now)
-        taken: list[Record] = []
-        left: list[int] = []
-        stay: list[Slot] = []
-        for slot in claim.slots:
-            due = [record for record in self.tables.due(slot, draft.now) if not orders.halted(draft, record)]
-            room = min(claims.allowance(draft, slot), claim.limit - len(taken))
-            taken += claims.take(draft, claim, slot, due[:room])
-            left += [record.priority for record in due[room:]]
-            stay += [slot] if due[room:] else []
+        claimed = verbs.claim(draft, self.tables, claim)
         self._apply(draft)
-        next_due = claims.next_look(draft, stay, self.tables.next_due(claim.slots, draft.now))
-        return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
+        return claimed
 
     async def send(self, sends: Sequence[Send]) -> list[Verdict]:
         draft = self._draft()
@@ -97,7 +83,7 @@ class MemoryLedger(Ledger):
 
     async def beat(self, worker: Worker, holding: Holding) -> Beaten:
         draft = self._draft()
-        beaten = verbs.beat(draft, worker, holding, self.tables.held_by(worker.worker_id))
+        beaten = verbs.beat(draft, self.tables, worker, holding)
         if beaten is None:
             raise WorkerClosed(f"worker {worker.worker_id} was closed: its lease ran out")
         self._apply(draft)
@@ -105,29 +91,14 @@ class MemoryLedger(Ledger):
 
     async def farewell(self, worker_id: str) -> None:
         draft = self._draft()
-        verbs.farewell(draft, worker_id, self.tables.held_by(worker_id))
+        verbs.farewell(draft, self.tables, worker_id)
         self._apply(draft)
 
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         draft = self._draft()
-        alive = [worker for worker in self.tables.all_workers.values() if worker.closed is None]
-        gone = [worker for worker in alive if worker.worker_id in dead or expired(draft, worker)]
-        freed = sum(
-            close(draft, worker, self.tables.held_by(worker.worker_id), dead=worker.worker_id in dead)
-            for worker in gone
-        )
-        freed += sum(overdue(draft, draft.record(row.record_id) or row) for row in self.tables.overdue(draft.now))
-        floors = list(self.tables.all_controls.values())
-        swept = sum(
-            sweeps.halted(draft, draft.record(row.record_id) or row) for row in self.tables.outdated(floors, limit)
-        )
-        swept += sum(
-            sweeps.abandoned(draft, draft.record(row.record_id) or row, fanin)
-            for row, fanin in self.tables.abandoned(limit)
-        )
+        recovered = verbs.recover(draft, self.tables, limit, dead)
         self._apply(draft)
-        left = tuple(worker for worker in alive if worker.worker_id not in draft.workers)
-        return Recovered(len(draft.workers), freed, swept, swept >= limit, left)
+        return recovered
 
     async def order(self, order: Order) -> Standing:
         if order.word in ("seal", "unseal"):
@@ -192,13 +163,11 @@ class MemoryLedger(Ledger):
         return self.tables.forget(events)
 
     async def tidy(self, before: float) -> Tidied:
-        named = {receipt.worker for receipt in self.tables.rows_of(Receipt) if receipt.open}
-        old = [
-            worker.worker_id
-            for worker in self.tables.all_workers.values()
-            if worker.closed is not None and worker.expires_at < before and worker.worker_id not in named
-            if not self.tables.held_by(worker.worker_id)
-        ]
+        tables = self.tables
+        intents = [receipt for receipt in tables.all_receipts.values() if receipt.open]
+        running = [row for row in tables.all_records.values() if row.status is Status.RUNNING]
+        known = tables.all_workers.values()
+        old = [worker.worker_id for worker in known if conditions.forgotten(worker, before, intents, running)]
         for worker_id in old:
             del self.tables.all_workers[worker_id]
         return Tidied(workers=len(old))

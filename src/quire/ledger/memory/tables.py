@@ -8,20 +8,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from quire.ledger.columns import key_of
 from quire.model.change import Count, Query, Slot
 from quire.model.event import Event
 from quire.model.receipt import Receipt, Stage
-from quire.model.record import CLAIMABLE, UNDO, Record, Status
+from quire.model.record import CLAIMABLE, Record, Status
 from quire.model.row import replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
+from quire.rules import conditions
 from quire.rules.draft import Draft
 
 
 class Tables:
-    """Rows by their keys, with the few indexes that claims and fan-ins need. Implements ``rules.rows.View``."""
+    """Rows by their keys, with the few indexes that claims and fan-ins need. Implements ``rules.rows.Rows``."""
 
     def __init__(self) -> None:
         self.epoch = 1
@@ -131,26 +133,28 @@ class Tables:
 
     # -- queries -----------------------------------------------------------------------------------------------
 
-    def due(self, slot: Slot, now: float) -> list[Record]:
-        """Records of the step that are due, in order of rank; none of a newer version."""
-        rows = [self.all_records[record_id] for record_id in self._claimable.get((slot.workflow, slot.step), ())]
-        due = [row for row in rows if row.due_at is not None and row.due_at <= now and row.code_version <= slot.version]
+    def orders(self) -> Iterable[Control]:
+        return self.all_controls.values()
+
+    def due(self, slot: Slot, now: float, floor: int, limit: int) -> list[Record]:
+        """Return all records that are due at this step, however many: the limit spares nothing here."""
+        rows = (self.all_records[record_id] for record_id in self._claimable.get((slot.workflow, slot.step), ()))
+        due = [row for row in rows if conditions.due(row, slot, now, floor)]
         return sorted(due, key=lambda row: (row.rank, row.record_id))
 
-    def next_due(self, slots: Iterable[Slot], now: float) -> float | None:
-        """When the next record of these steps falls due."""
-        moments = (
-            self.all_records[record_id].due_at
-            for slot in slots
-            for record_id in self._claimable.get((slot.workflow, slot.step), ())
-        )
+    def next_due(self, slot: Slot, now: float) -> float | None:
+        rows = (self.all_records[record_id] for record_id in self._claimable.get((slot.workflow, slot.step), ()))
+        moments = (row.due_at for row in rows)
         return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
     def held_by(self, worker_id: str) -> list[Record]:
         return [row for row in self._all_running() if row.worker == worker_id]
 
+    def open_workers(self) -> list[Worker]:
+        return [worker for worker in self.all_workers.values() if worker.closed is None]
+
     def overdue(self, now: float) -> list[Record]:
-        return [row for row in self._all_running() if row.run_until is not None and row.run_until < now]
+        return [row for row in self._all_running() if conditions.overdue(row, now)]
 
     def _all_running(self) -> Iterator[Record]:
         for (_, step), ids in list(self._running.items()):
@@ -158,25 +162,18 @@ class Tables:
                 for record_id in list(ids):
                     yield self.all_records[record_id]
 
-    def outdated(self, floors: Sequence[Control], limit: int) -> list[Record]:
-        """Waiting records of halted epochs that are not written down as CANCELLED yet."""
-        found = []
-        for row in self.all_records.values():
-            waits = row.status in CLAIMABLE and not (row.status is Status.NEEDS_APPROVAL and row.open_intents)
-            if waits and any(c.scope in ("*", row.workflow) and row.epoch < c.floor for c in floors):
-                found.append(row)
-                if len(found) == limit:
-                    break
-        return found
+    def cancelled(self, controls: Iterable[Control], limit: int) -> list[Record]:
+        halts = [control for control in controls if control.floor]
+        found = (row for row in self.all_records.values() if conditions.cancelled(row, halts))
+        return list(islice(found, limit)) if halts else []
 
     def abandoned(self, limit: int) -> list[tuple[Record, Fanin]]:
-        """Open children of fan-ins whose parent went on; RUNNING ones only if nobody has asked them to stop yet."""
         found = [
             (child, fanin)
             for fanin in self.all_fanins.values()
-            if fanin.abandoned and fanin.left > 0
+            if conditions.left_alone(fanin)
             for child in self.children_of(fanin.parent_id)
-            if child.generation == fanin.generation and _may_be_swept(child)
+            if child.generation == fanin.generation and conditions.abandoned(child, fanin)
         ]
         return found[:limit]
 
@@ -191,11 +188,7 @@ class Tables:
         return list(self._events_of.get(record_id, ()))
 
     def open_intents(self, now: float) -> list[Receipt]:
-        return [
-            receipt
-            for receipt in self.all_receipts.values()
-            if receipt.stage is Stage.INTENDED and (receipt.act_by is None or receipt.act_by > now)
-        ]
+        return [receipt for receipt in self.all_receipts.values() if conditions.acting(receipt, now)]
 
     def find(self, query: Query, seen: Iterable[Record]) -> list[Record]:
         """``seen``: the records to look through, as people see them."""
@@ -273,13 +266,6 @@ class Tables:
         self.all_events.append(event)
         self._events_of[event.record_id].append(event)
         self.last_seq = max(self.last_seq, event.seq)
-
-
-def _may_be_swept(child: Record) -> bool:
-    if child.ended or child.step == UNDO:
-        return False
-    waits = child.status is Status.RUNNING or child.open_intents > 0
-    return child.cancel is None if waits else True
 
 
 def _fits(row: Record, query: Query) -> bool:

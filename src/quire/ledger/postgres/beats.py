@@ -18,8 +18,8 @@ from quire.ledger.postgres.wire import Wire
 from quire.model.change import Beaten, Holding
 from quire.model.row import replace
 from quire.model.side import Worker
-from quire.rules import verbs
 from quire.rules.draft import Draft
+from quire.rules.workers import beat
 
 #: Renew a lease unless the worker was closed: one statement, decided under the lock of the worker's row.
 _BEAT = f"""
@@ -79,7 +79,7 @@ class Beats:
             view.workers[worker.worker_id] = replace(worker, started_at=started_at, closed=None)
             draft = Draft(view, view.now)
             try:
-                beaten = verbs.beat(draft, worker, holding, view.held)
+                beaten = beat(draft, worker, holding, view.held)
             except Missing:  # giving records back needs more rows than were read: that is decided under locks
                 return None
             return None if draft.records else beaten
@@ -100,7 +100,7 @@ class Beats:
         """Take back, under locks, the records that the ledger gives to the worker and the worker does not know of."""
         want = Want(workers={worker.worker_id}, held={worker.worker_id})
         beaten = await self._locked.decided(
-            "beat", want, lambda draft, view: verbs.beat(draft, worker, holding, view.held), pool=self._server.beats
+            "beat", want, lambda draft, view: beat(draft, worker, holding, view.held), pool=self._server.beats
         )
         if beaten is None:
             raise _closed(worker.worker_id)

@@ -20,6 +20,7 @@ from quire.ledger.postgres.wire import Param, Wire, array
 from quire.model.change import Claim, Claimed, Slot
 from quire.model.record import PRIORITY_SECONDS, Record
 from quire.model.row import field_names
+from quire.rules import conditions
 from quire.rules.claims import allowance, claimed_by, limited, may_claim, next_look, take
 from quire.rules.draft import Draft
 
@@ -39,10 +40,8 @@ FIRST = "rank IS NOT NULL"
 
 
 def _is_due(begins: str) -> str:
-    return f"""
-        workflow = slot.workflow AND queue = slot.step AND {begins} AND rank <= moment.now + moment.margin
-        AND due_at <= moment.now AND epoch >= control.floor AND code_version <= slot.version
-    """
+    queued = f"workflow = slot.workflow AND queue = slot.step AND {begins} AND rank <= moment.now + moment.margin"
+    return conditions.due_sql(queued, now="moment.now", floor="control.floor", version="slot.version")
 
 
 def _filled(begins: str) -> str:

@@ -26,7 +26,7 @@ from quire.ledger.postgres.want import Want, still_wanted
 from quire.ledger.postgres.wire import Answer, Wire, array
 from quire.ledger.postgres.writer import Writer
 from quire.model.change import Change, Order, Send, Verdict
-from quire.rules import verbs
+from quire.rules import verbs, workers
 from quire.rules.draft import Draft
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Locked:
 
     async def farewell(self, worker_id: str) -> None:
         want = Want(quiet={worker_id}, workers={worker_id}, held={worker_id})
-        await self.decided("farewell", want, lambda draft, view: verbs.farewell(draft, worker_id, view.held))
+        await self.decided("farewell", want, lambda draft, view: workers.farewell(draft, worker_id, view.held))
 
     async def order(self, order: Order) -> None:
         async def body(wire: Wire) -> None:

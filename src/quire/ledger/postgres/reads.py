@@ -14,13 +14,13 @@ from quire.ledger.postgres.reading import READ_BLOBS, READ_RECORDS, RECEIPT, Rea
 from quire.ledger.postgres.server import Server
 from quire.ledger.postgres.view import CLOCK, View
 from quire.ledger.postgres.wire import Param, array
-from quire.ledger.queries import query_sql, seen_status
+from quire.ledger.queries import query_sql
 from quire.model.change import Count, Query, Standing
 from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.model.side import Control, Fanin, Setting, Signal, Worker
-from quire.rules.orders import as_seen
+from quire.rules.conditions import acting_sql, as_seen, seen_status_sql
 
 
 class Reads:
@@ -49,7 +49,7 @@ class Reads:
 
     async def standing(self) -> Standing:
         now = f"coalesce($1::float8, {CLOCK})"
-        sql = f"SELECT {RECEIPT} FROM receipts WHERE stage = 'intended' AND (act_by IS NULL OR act_by > {now})"
+        sql = f"SELECT {RECEIPT} FROM receipts WHERE {acting_sql(now=now)}"
         view, under_way = await self.rows(Receipt, sql, self._server.given_now)
         return Standing(view.now, view.epoch, tuple(view.controls.values()), tuple(under_way), view.sealed)
 
@@ -75,11 +75,11 @@ class Reads:
 
     async def counts(self) -> list[Count]:
         while True:
-            seen = seen_status(self._controls)
+            seen = seen_status_sql(self._controls)
             sql = f"SELECT workflow, step, {seen} AS seen, count(*) FROM records GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
             view, found = await self._gathered.alone(sql)
             self._controls = view.controls.values()
-            if seen_status(self._controls) == seen:
+            if seen_status_sql(self._controls) == seen:
                 return [Count(w, s, Status(status), count) for w, s, status, count in found]
 
     async def receipts(self, *, record_ids: Sequence[str] = (), keys: Sequence[str] = ()) -> list[Receipt]:

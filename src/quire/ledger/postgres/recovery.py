@@ -11,46 +11,43 @@ from quire.ledger.postgres.server import Server
 from quire.ledger.postgres.view import NOW, View
 from quire.ledger.postgres.want import Want, turns_of
 from quire.ledger.postgres.wire import Wire, array
-from quire.model.record import UNDO, Status
+from quire.model.record import Status
 from quire.model.row import field_names, from_values
 from quire.model.side import Worker
-from quire.rules import sweeps
+from quire.rules import conditions, sweeps
 from quire.rules.draft import Draft
-from quire.rules.workers import GRACE, close, overdue
+from quire.rules.workers import close, overdue
 
-_EXPIRED = f"closed IS NULL AND expires_at + {GRACE} * lease_seconds < {{}}"
+#: A record that may be claimed has a queue.
+_WAITS = "queue IS NOT NULL"
 #: Order by order (there are few), so that no record is read where nothing was halted: the planner, left to itself, goes
 #: through all open records and asks of each whether it was halted.
-_OUTDATED = """
+_CANCELLED = f"""
     FROM controls CROSS JOIN LATERAL (
         SELECT record_id, parent_id FROM records
-        WHERE queue IS NOT NULL AND epoch < floor AND (scope = '*' OR workflow = scope)
-            AND NOT (status = 'NEEDS_APPROVAL' AND open_intents > 0)
-        OFFSET 0
-    ) AS outdated
+        WHERE {conditions.cancelled_sql(_WAITS, scope="scope", floor="floor")} OFFSET 0
+    ) AS cancelled
 """
 _ABANDONED = f"""
     FROM fanins JOIN records USING (parent_id, generation)
-    WHERE abandoned AND "left" > 0 AND step <> '{UNDO}' AND (
-        queue IS NOT NULL AND (open_intents = 0 OR cancel IS NULL) OR status = 'RUNNING' AND cancel IS NULL
-    )
+    WHERE {conditions.LEFT_ALONE} AND {conditions.abandoned_sql(_WAITS)}
 """
 #: Is there anything to take over or to sweep, and which workers are open?
 _NEEDS_RECOVERY = f"""
     SELECT found.needed, {", ".join(f"workers.{name}" for name in field_names(Worker))}
     FROM (SELECT {NOW} AS now) AS moment
     CROSS JOIN LATERAL (
-        SELECT EXISTS (SELECT 1 FROM workers WHERE {_EXPIRED.format("moment.now")})
-            OR EXISTS (SELECT 1 FROM records WHERE status = 'RUNNING' AND run_until < moment.now)
-            OR EXISTS (SELECT 1 {_OUTDATED}) OR EXISTS (SELECT 1 {_ABANDONED}) AS needed
+        SELECT EXISTS (SELECT 1 FROM workers WHERE {conditions.expired_sql(now="moment.now")})
+            OR EXISTS (SELECT 1 FROM records WHERE {conditions.overdue_sql(now="moment.now")})
+            OR EXISTS (SELECT 1 {_CANCELLED}) OR EXISTS (SELECT 1 {_ABANDONED}) AS needed
     ) AS found
     LEFT JOIN workers ON closed IS NULL
     ORDER BY workers.started_at, workers.worker_id
 """
 _RECOVERABLE = f"""
     SELECT record_id, parent_id FROM records WHERE status = 'RUNNING' AND worker = ANY($2::text[])
-    UNION SELECT record_id, parent_id FROM records WHERE status = 'RUNNING' AND run_until < $1::float8
-    UNION (SELECT record_id, parent_id {_OUTDATED} LIMIT $3)
+    UNION SELECT record_id, parent_id FROM records WHERE {conditions.overdue_sql(now="$1::float8")}
+    UNION (SELECT record_id, parent_id {_CANCELLED} LIMIT $3)
     UNION (SELECT record_id, parent_id {_ABANDONED} LIMIT $3)
 """
 
@@ -75,10 +72,8 @@ class Recovery:
         view = View()
         self._locked.begin(wire, Want())
         await self._locked.read_into(view, wire, Want())
-        over = {
-            str(row[0])
-            for row in await wire.ask(f"SELECT worker_id FROM workers WHERE {_EXPIRED.format('$1')}", view.now)
-        }
+        expired = f"SELECT worker_id FROM workers WHERE {conditions.expired_sql(now='$1')}"
+        over = {str(row[0]) for row in await wire.ask(expired, view.now)}
         over |= set(dead)
         # The workers come first: after this none of them claims or beats, and a worker that has beaten is not expired.
         self._locked.quieten(wire, over)

@@ -12,6 +12,7 @@ from quire.ledger.postgres.server import EXCLUSIVE, Server
 from quire.ledger.postgres.wire import Wire
 from quire.ledger.postgres.writer import Writer
 from quire.model.side import Setting
+from quire.rules.conditions import forgotten_sql
 
 
 class Upkeep:
@@ -39,7 +40,7 @@ class Upkeep:
             # Alone, so that nobody names a blob, or intends an act, while it is decided that nothing does.
             wire.send(EXCLUSIVE, self._server.control_key)
             gone = wire.send(f"DELETE {blobs}") if some else None
-            workers = wire.send(f"DELETE FROM workers WHERE {rows.OLD_WORKER.format('$1::float8')}", before)
+            workers = wire.send(f"DELETE FROM workers WHERE {forgotten_sql(before='$1::float8')}", before)
             wire.send("COMMIT")
             answers = await wire.flush()
             return Tidied(answers[gone].count if gone is not None else 0, answers[workers].count)

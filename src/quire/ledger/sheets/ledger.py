@@ -54,7 +54,7 @@ from quire.model.record import Record, Status
 from quire.model.row import replace
 from quire.model.side import Fanin, Setting, Signal, Worker
 from quire.rules import verbs
-from quire.rules.orders import as_seen
+from quire.rules.conditions import as_seen
 
 if TYPE_CHECKING:
     from quire.ledger.sheets.adopt import Adopted

@@ -14,18 +14,17 @@ from quire.ledger.columns import references
 from quire.ledger.memory.tables import Tables
 from quire.ledger.sheets.journal_rows import rows_with_references
 from quire.ledger.sheets.replica import Replica
-from quire.model.change import Beaten, Change, Claim, Claimed, Holding, Order, Slot
+from quire.model.change import Beaten, Change, Claim, Claimed, Holding, Order
 from quire.model.event import Event
 from quire.model.receipt import Receipt
-from quire.model.record import CLAIMABLE, Record, Status
+from quire.model.record import Record
 from quire.model.row import replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
-from quire.rules import claims, orders, sweeps, verbs
 from quire.rules import moves as transition
-from quire.rules.claims import claimed_by
+from quire.rules import verbs
 from quire.rules.draft import Draft
 from quire.rules.outcome import Broke
-from quire.rules.workers import close, expired, overdue
+from quire.rules.workers import expired
 
 #: Shorter leases are renewed by every beat; longer ones by a third of the lease more, so that most beats need no write.
 SHORT_LEASE = 60.0
@@ -100,25 +99,6 @@ class Plan:
 
     # -- the replica, seen through the draft -----------------------------------------------------------------------
 
-    def _due(self, slot: Slot) -> list[Record]:
-        changed = self.draft.records
-        rows = [row for row in self.view.due(slot, self.draft.now) if row.record_id not in changed]
-        new = [
-            row
-            for row in changed.values()
-            if (row.workflow, row.step) == (slot.workflow, slot.step)
-            and row.status in CLAIMABLE
-            and row.due_at is not None
-            and row.due_at <= self.draft.now
-            and row.code_version <= slot.version
-        ]
-        return sorted(rows + new, key=lambda row: (row.rank, row.record_id)) if new else rows
-
-    def _held(self, worker_id: str) -> list[Record]:
-        changed = self.draft.records
-        rows = [row for row in self.view.held_by(worker_id) if row.record_id not in changed]
-        return rows + [r for r in changed.values() if r.status is Status.RUNNING and r.worker == worker_id]
-
     def _worker(self, worker_id: str) -> Worker | None:
         return self.draft.workers.get(worker_id) or self.view.worker(worker_id)
 
@@ -136,23 +116,14 @@ class Plan:
     def claim(self, claim: Claim) -> Claimed:
         draft = self.draft
         self.by = claim.worker
-        if claim.again and (taken_before := claimed_by(claim, self._held(claim.worker))):
-            return Claimed(tuple(taken_before), draft.now)
+        claimed = verbs.claim(draft, self.view, claim)
         taken: list[Record] = []
-        left: list[int] = []
-        stay: list[Slot] = []
-        for slot in claim.slots:
-            due = [record for record in self._due(slot) if not orders.halted(draft, record)]
-            room = min(claims.allowance(draft, slot), claim.limit - len(taken))
-            for record in claims.take(draft, claim, slot, due[:room]):
-                if (lost := self._lost(record)) is None:
-                    taken.append(record)
-                else:
-                    self._fail(record, claim.worker, lost)
-            left += [record.priority for record in due[room:]]
-            stay += [slot] if due[room:] else []
-        next_due = claims.next_look(draft, stay, self.view.next_due(claim.slots, draft.now))
-        return Claimed(tuple(taken), draft.now, next_due, max(left, default=None), draft.epoch)
+        for record in claimed.records:
+            if (lost := self._lost(record)) is None:
+                taken.append(record)
+            else:
+                self._fail(record, claim.worker, lost)
+        return replace(claimed, records=tuple(taken))
 
     def _lost(self, record: Record) -> str | None:
         """A long value of this record whose file in Drive is gone."""
@@ -169,7 +140,7 @@ class Plan:
         draft, worker_id = self.draft, worker.worker_id
         before = draft.workers.get(worker_id)
         known = self._worker(worker_id)
-        beaten = verbs.beat(draft, worker, holding, self._held(worker_id))
+        beaten = verbs.beat(draft, self.view, worker, holding)
         if beaten is None:
             return None
         self.by = worker_id
@@ -186,7 +157,7 @@ class Plan:
 
     def farewell(self, worker_id: str) -> None:
         self.by = worker_id
-        verbs.farewell(self.draft, worker_id, self._held(worker_id))
+        verbs.farewell(self.draft, self.view, worker_id)
 
     def writers_beside(self, worker: Worker) -> int:
         """How many other processes have a live worker; none count against one that is known already."""
@@ -199,22 +170,7 @@ class Plan:
 
     def recover(self, limit: int, dead: Sequence[str], *, silent: Callable[[Worker], bool]) -> Recovered:
         """``silent``: whether a worker whose lease ran out may be taken for dead (``sheets_takeover``)."""
-        draft, view = self.draft, self.view
-        workers = {**view.all_workers, **draft.workers}
-        alive = [worker for worker in workers.values() if worker.closed is None]
-        gone = [worker for worker in alive if worker.worker_id in dead or (expired(draft, worker) and silent(worker))]
-        freed = sum(
-            close(draft, worker, self._held(worker.worker_id), dead=worker.worker_id in dead) for worker in gone
-        )
-        freed += sum(overdue(draft, draft.record(row.record_id) or row) for row in view.overdue(draft.now))
-        floors = list({**view.all_controls, **draft.controls}.values())
-        swept = sum(sweeps.halted(draft, draft.record(row.record_id) or row) for row in view.outdated(floors, limit))
-        swept += sum(
-            sweeps.abandoned(draft, draft.record(row.record_id) or row, fanin) for row, fanin in view.abandoned(limit)
-        )
-        closed = [worker for worker in gone if draft.workers.get(worker.worker_id, worker).closed is not None]
-        left = tuple(worker for worker in alive if worker not in closed)
-        return Recovered(len(closed), freed, swept, swept >= limit, left)
+        return verbs.recover(self.draft, self.view, limit, dead, silent=silent)
 
     def order(self, order: Order) -> None:
         self.by = order.by

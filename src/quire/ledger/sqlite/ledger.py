@@ -99,7 +99,7 @@ class SqliteLedger(Ledger):
         return await self.leases.beat(worker, holding)
 
     async def farewell(self, worker_id: str) -> None:
-        await self.writes.decided(lambda draft, view: verbs.farewell(draft, worker_id, view.held_by(worker_id)))
+        await self.writes.decided(lambda draft, view: verbs.farewell(draft, view, worker_id))
 
     async def recover(self, limit: int = 500, dead: Sequence[str] = ()) -> Recovered:
         return await self.leases.recover(limit, dead)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from quire.ledger import columns as rows
 from quire.ledger.base import Row
-from quire.ledger.queries import query_sql, seen_status
+from quire.ledger.queries import query_sql
 from quire.ledger.sqlite.at_once import ReadsAtOnce
 from quire.ledger.sqlite.file import LedgerFile, quire_errors
 from quire.ledger.sqlite.view import RECEIPT, View
@@ -18,7 +18,7 @@ from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.model.row import from_values
 from quire.model.side import Fanin, Setting, Signal, Worker
-from quire.rules.orders import as_seen
+from quire.rules.conditions import acting_sql, as_seen, seen_status_sql
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Reads:
     async def standing(self) -> Standing:
         def found_in(view: View) -> Standing:
             now = self._file.clock.now()
-            sql = f"SELECT {RECEIPT} FROM receipts WHERE stage = 'intended' AND (act_by IS NULL OR act_by > ?)"
+            sql = f"SELECT {RECEIPT} FROM receipts WHERE {acting_sql(now='?')}"
             under_way = tuple(view.receipt_of(row) for row in view.db.execute(sql, (now,)))
             return Standing(now, view.epoch, tuple(view.controls.values()), under_way, view.sealed)
 
@@ -63,7 +63,7 @@ class Reads:
 
     async def counts(self) -> list[Count]:
         def found_in(view: View) -> list[Count]:
-            seen = seen_status(view.controls.values())
+            seen = seen_status_sql(view.controls.values())
             sql = f"SELECT workflow, step, {seen} AS seen, count(*) FROM records GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
             return [Count(w, s, Status(status), count) for w, s, status, count in view.db.execute(sql)]
 

@@ -15,6 +15,7 @@ from quire.model.event import Event
 from quire.model.record import Record
 from quire.model.row import field_names, field_values
 from quire.model.side import Setting
+from quire.rules.conditions import forgotten_sql
 
 
 class Upkeep:
@@ -58,7 +59,7 @@ class Upkeep:
             some = db.execute(f"SELECT EXISTS (SELECT 1 FROM blobs) AND EXISTS (SELECT 1 {blobs})").fetchone()[0]
             with self._file.transaction(db):
                 gone = db.execute(f"DELETE {blobs}").rowcount if some else 0
-                old = f"SELECT worker_id FROM workers WHERE {rows.OLD_WORKER.format('?')}"
+                old = f"SELECT worker_id FROM workers WHERE {forgotten_sql(before='?')}"
                 workers = db.execute(old, (before,)).fetchall()
                 for table in ("leases", "workers"):
                     db.executemany(f"DELETE FROM {table} WHERE worker_id = ?", workers)

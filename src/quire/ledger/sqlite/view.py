@@ -9,13 +9,23 @@ from typing import Any
 
 from quire.ledger import columns as rows
 from quire.ledger.blobs import blob_of, resolved
+from quire.model.change import Slot
 from quire.model.receipt import Receipt
 from quire.model.record import Record
-from quire.model.row import from_values
+from quire.model.row import from_values, replace
 from quire.model.side import Bucket, Control, Fanin, Signal, Worker
+from quire.rules import conditions
+from quire.rules.conditions import WAITS
 
 RECORD = rows.columns(Record)
 RECEIPT = rows.columns(Receipt)
+OPEN_WORKERS = f"SELECT {rows.columns(Worker)} FROM workers WHERE closed IS NULL"
+_QUEUED = conditions.queued_sql(workflow="?", step="?")
+_DUE = (
+    f"SELECT {RECORD} FROM records WHERE {conditions.due_sql(_QUEUED, now='?', floor='?', version='?')} "
+    "ORDER BY rank LIMIT ?"
+)
+_NEXT_DUE = f"SELECT due_at FROM records WHERE {_QUEUED} AND due_at > ? ORDER BY rank LIMIT 1"
 
 
 @contextmanager
@@ -29,10 +39,12 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
 
 
 class View:
-    """The rows of one transaction, read when they are asked for. Implements ``rules.rows.View``."""
+    """The rows of one transaction, read when they are asked for. Implements ``rules.rows.Rows``."""
 
     def __init__(self, db: sqlite3.Connection, images: Mapping[str, Record] | None = None) -> None:
         self.db = db
+        #: For the leases: the id of this boot, and what is added to its clock to have the wall clock.
+        self.boot: tuple[str, float] = ("", 0.0)
         #: Records as this process left them, which need not be read.
         self.images = images or {}
         self.epoch, self.sealed = db.execute("SELECT epoch, sealed FROM ledger").fetchone()
@@ -150,6 +162,55 @@ class View:
         sql = "SELECT 1 FROM events WHERE record_id = ? AND change_id = ? LIMIT 1"
         return self.db.execute(sql, (record_id, change_id)).fetchone() is not None
 
+    # -- rules.rows.Rows: by condition -------------------------------------------------------------------------
+
+    def orders(self) -> Iterable[Control]:
+        return self.controls.values()
+
+    def due(self, slot: Slot, now: float, floor: int, limit: int) -> list[Record]:
+        found = self.db.execute(_DUE, (slot.workflow, slot.step, now, floor, slot.version, limit)).fetchall()
+        return [self.read(row) for row in found]
+
+    def next_due(self, slot: Slot, now: float) -> float | None:
+        found = self.db.execute(_NEXT_DUE, (slot.workflow, slot.step, now)).fetchone()
+        return None if found is None else float(found[0])
+
     def held_by(self, worker_id: str) -> list[Record]:
         sql = f"SELECT {RECORD} FROM records WHERE status = 'RUNNING' AND worker = ?"
         return [self.record_of(row) for row in self.db.execute(sql, (worker_id,))]
+
+    def open_workers(self) -> list[Worker]:
+        """A lease of this boot ends by the clock of the boot."""
+        found = [from_values(Worker, row) for row in self.db.execute(OPEN_WORKERS)]
+        boot_id, passed = self.boot
+        leases = dict(self.db.execute("SELECT worker_id, ends_at FROM leases WHERE boot_id = ?", (boot_id,)))
+        return [
+            replace(worker, expires_at=leases[worker.worker_id] + passed) if worker.worker_id in leases else worker
+            for worker in found
+        ]
+
+    def overdue(self, now: float) -> list[Record]:
+        sql = f"SELECT {RECORD} FROM records WHERE {conditions.overdue_sql(now='?')}"
+        return [self.read(row) for row in self.db.execute(sql, (now,)).fetchall()]
+
+    def cancelled(self, controls: Iterable[Control], limit: int) -> list[Record]:
+        cancelled = conditions.cancelled_sql(WAITS, scope=":scope", floor=":floor")
+        sql = f"SELECT {RECORD} FROM records WHERE {cancelled} LIMIT :limit"
+        found: dict[str, Record] = {}
+        for control in controls:
+            args = {"floor": control.floor, "scope": control.scope, "limit": limit}
+            found |= {row[0]: self.read(row) for row in self.db.execute(sql, args).fetchall()}
+        return list(found.values())
+
+    def abandoned(self, limit: int) -> list[tuple[Record, Fanin]]:
+        fanins = f"SELECT {rows.columns(Fanin)} FROM fanins WHERE {conditions.LEFT_ALONE}"
+        children = f"parent_id = ? AND generation = ? AND {conditions.abandoned_sql(WAITS)}"
+        sql = f"SELECT {RECORD} FROM records WHERE {children} LIMIT ?"
+        found: list[tuple[Record, Fanin]] = []
+        for row in self.db.execute(fanins).fetchall():
+            fanin = rows.fanin_of(row)
+            args = (fanin.parent_id, fanin.generation, limit - len(found))
+            found += [(self.read(child), fanin) for child in self.db.execute(sql, args).fetchall()]
+            if len(found) >= limit:
+                break
+        return found

@@ -65,7 +65,9 @@ class DocsApi(Service):
         """Make an empty document; of what is given only the title is kept."""
         title = call.body().get("title") or "Untitled document"
         file = self.world.drive.create({"name": title, "mimeType": DOCUMENT})
-        return document_json(self.library.shelves[file.file_id].current, title)
+        made = self.library.shelves[file.file_id].current
+        # This answer alone shows the first tab and the list of tabs, as recorded.
+        return {**document_json(made, title), "tabs": document_json(made, title, tabs=True)["tabs"]}
 
     def get(self, call: MethodCall) -> Any:
         file, shelf = self._found(call.parts["documentId"])
@@ -150,7 +152,6 @@ class DocsApi(Service):
             "htmlContent": given["content"],
             "content": given["content"],
             "deleted": False,
-            "resolved": False,
             "quotedFileContent": {"mimeType": "text/html", "value": given["quote"]},
             "replies": [],
         }

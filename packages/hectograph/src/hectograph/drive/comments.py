@@ -81,7 +81,6 @@ def _made(api: DriveApi, file: File, given: Mapping[str, Any]) -> dict[str, Any]
         "modifiedTime": now,
         "author": _author(api),
         "deleted": False,
-        "resolved": False,
         "htmlContent": given.get("content", ""),
         "content": given.get("content", ""),
         "replies": [],

@@ -19,6 +19,9 @@ APPS = "application/vnd.google-apps."
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 
+#: The size that a small file of the editors has, in bytes.
+_SMALLEST = "1024"
+
 #: Where people open a file, by its type.
 _LINKS = {
     DOCUMENT: "https://docs.google.com/document/d/{}/edit?usp=drivesdk",
@@ -278,6 +281,7 @@ def file_json(file: File) -> dict[str, Any]:
             "fullFileExtension": suffix,
         }
     if file.mime_type in _EXPORTS:
+        out["size"] = _SMALLEST
         place, kinds = _EXPORTS[file.mime_type]
         out["exportLinks"] = {kind: place.format(file.file_id, short) for kind, short in kinds.items()}
     return out | file.more
@@ -341,7 +345,7 @@ def file_json_v2(file: File, base: str) -> dict[str, Any]:
     ):
         if name in new:
             out[name] = new[name]
-    if "size" in new:
+    if "md5Checksum" in new:
         out |= {"fileSize": new["size"], "downloadUrl": f"{base}drive/v2/files/{file.file_id}?alt=media"}
     properties = [
         {"kind": "drive#property", "key": key, "value": value, "visibility": visibility}

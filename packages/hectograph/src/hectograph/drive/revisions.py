@@ -33,14 +33,15 @@ def listed(api: DriveApi, file: File) -> dict[str, dict[str, Any]]:
     if file.native:
         editor = api.world.drive.editors.get(file.mime_type)
         number = editor.revision(file) if editor is not None else "1"
-        out[number] = {
-            "kind": "drive#revision",
-            "id": number,
-            "mimeType": file.mime_type,
-            "modifiedTime": stamp(file.modified),
-            "published": False,
-            "lastModifyingUser": user(file.owner),
-        }
+        for key, at in {"1": file.created, number: file.modified}.items():
+            out[key] = {
+                "kind": "drive#revision",
+                "id": key,
+                "mimeType": file.mime_type,
+                "modifiedTime": stamp(at),
+                "published": False,
+                "lastModifyingUser": user(file.owner),
+            }
     return out
 
 

@@ -398,6 +398,7 @@ async def test_a_pasted_copy_is_named_and_a_deleted_row_that_comes_back_is_the_s
 
 
 async def test_a_first_look_with_many_rows_to_start_asks_once(sheet: Sheet) -> None:
+    from quire.explain import stuck
     from quire.surfaces.panel.tables import kept
 
     fill(sheet, [[f"A-{n}", "Acme", "1", "", "Ready"] for n in range(27)])
@@ -405,6 +406,8 @@ async def test_a_first_look_with_many_rows_to_start_asks_once(sheet: Sheet) -> N
         await settled(panel)
         assert await records(panel) == {} and sheet.grid("Orders")[2] == HEADER
         [asked] = await kept.of_book(panel.client.ledger, sheet.book_id)
+        [finding] = await stuck.look(panel.client.ledger)
+        assert finding.kind == "table" and finding.remedy == "quire table go" and finding.sentence == asked.problem
         assert asked.problem.startswith("27 rows of 'Orders' say 'Ready'.") and "quire table go" in asked.problem
         await kept.go(panel.client.ledger, sheet.book_id, "Orders")
         await settled(panel)
@@ -483,3 +486,107 @@ async def test_the_table_works_with_its_ledger_in_the_same_book(sheet: Sheet, cl
     async with opened(sheet, orders(), ledger=sheet.url, clock=clock) as panel:
         await settled(panel)
         assert [row["Task_Status"] for row in table(sheet)] == ["Finalized", "Processing", "Finalized", "", "Finalized"]
+
+
+async def test_a_word_that_was_typed_for_another_question_is_no_answer(sheet: Sheet) -> None:
+    @workflow(name="twice", on=[Table("Orders", status="Task_Status", id="Order No")])
+    async def twice(run: Run[Order]) -> None:
+        await run.ask("Draft it?", choices=["approve", "reject"])
+        await run.wait("drafted")
+        await run.ask("Send it?", choices=["approve", "reject"])
+
+    fill(sheet, [["A-1", "Acme", "1", "", "Ready"]])
+    async with opened(sheet, twice) as panel:
+        await settled(panel)
+        say(sheet, "A-1", "Approved")
+        await settled(panel)
+        await panel.client.signal("orders-A-1", "drafted")
+        await panel.client.work()
+        write = panel.book.write
+
+        async def meanwhile(*args: Any, **kwargs: Any) -> Any:
+            panel.book.write = write  # type: ignore[method-assign]
+            say(sheet, "A-1", "Approved")
+            return await write(*args, **kwargs)
+
+        panel.book.write = meanwhile  # type: ignore[method-assign]
+        await settled(panel)
+        assert (await panel.client.get("orders-A-1")).status == "NEEDS_APPROVAL"
+        assert by_id(sheet)["A-1"]["Quire_Note"].startswith("what is asked has changed since it was shown")
+        say(sheet, "A-1", "Approved")
+        await settled(panel)
+        assert by_id(sheet)["A-1"]["Task_Status"] == "Finalized"
+
+
+async def test_rows_that_end_together_cost_three_requests_and_an_idle_table_one_read_a_look(sheet: Sheet) -> None:
+    @workflow(name="slow", on=[Table("Orders", status="Task_Status", id="Order No", yes=True)])
+    async def slow(run: Run[Order]) -> None:
+        await run.wait("go")
+
+    fill(sheet, [[f"A-{n}", f"c{n}", "1", "", "Ready"] for n in range(100)])
+    async with opened(sheet, slow) as panel:
+        await settled(panel, 3)
+        assert {row["Task_Status"] for row in table(sheet)} == {"Waiting"}
+        for n in range(100):
+            await panel.client.signal(f"orders-A-{n}", "go")
+        await panel.client.work()
+        sheet.forget_counters()
+        await panel.look()
+        assert sum(sheet.counters().values()) <= 3, sheet.counters()
+        assert {row["Task_Status"] for row in table(sheet)} == {"Finalized"}
+
+        await settled(panel)
+        sheet.forget_counters()
+        for _ in range(3):
+            assert await panel.look() is False
+        assert sheet.counters() == {"sheets.spreadsheets.values.batchGetByDataFilter": 3}
+
+
+async def test_a_protected_tab_is_let_be_and_named(sheet: Sheet, caplog: pytest.LogCaptureFixture) -> None:
+    from quire.google.error import NotShared
+
+    fill(sheet, [["A-1", "Acme", "1", "", "Ready"]])
+    async with opened(sheet, orders()) as panel:
+        write = panel.book.write
+
+        async def guarded(requests: Any, **kwargs: Any) -> Any:
+            if any(each.get("findReplace", {}).get("find") == "Ready" for each in requests):
+                raise NotShared("you are trying to edit a protected cell")
+            return await write(requests, **kwargs)
+
+        panel.book.write = guarded  # type: ignore[method-assign]
+        await settled(panel)
+        assert await records(panel) == {} and by_id(sheet)["A-1"]["Task_Status"] == "Ready"
+        assert "is let be for 600 s" in caplog.text
+        assert sheet.grid("state_table")[0][0] == "record_id"  # the panel goes on
+
+
+async def test_a_lost_hidden_tab_starts_nothing_again(sheet: Sheet) -> None:
+    fill(sheet, [["A-1", "Acme", "1", "", "Ready"], ["A-2", "Umbra", "1", "", "Ready"]])
+    async with opened(sheet, orders()) as panel:
+        BROKEN.add("Umbra")
+        await settled(panel)
+        sheet.person("delete_sheet", "quire_tables")
+        await settled(panel, 4)
+        assert {name: row["Task_Status"] for name, row in by_id(sheet).items()} == {"A-1": "Finalized", "A-2": "Failed"}
+        assert by_id(sheet)["A-1"]["confirmation"] == "C-Acme-1" and len(await records(panel)) == 2
+
+
+@pytest.mark.parametrize("fault", ["reset", "lost_answer"])
+@pytest.mark.parametrize("nth", range(5))
+async def test_losing_any_one_write_starts_every_row_once(sheet: Sheet, fault: str, nth: int) -> None:
+    from quire.errors import QuireError
+
+    fill(sheet, [["A-1", "Acme", "1", "", "Ready"], ["A-2", "Umbra", "1", "", "Ready"]])
+    async with opened(sheet, orders()) as panel:
+        sheet.fault(fault, kind="batchUpdate", write=True, count=1, skip=nth)
+        for _ in range(8):
+            try:
+                await panel.look()
+            except QuireError:
+                continue
+            await panel.client.work()
+        sheet.calm()
+        await settled(panel)
+        assert {row["Task_Status"] for row in table(sheet)} == {"Finalized"} and len(await records(panel)) == 2
+        assert [row["confirmation"] for row in table(sheet)] == ["C-Acme-1", "C-Umbra-1"]

@@ -6,6 +6,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from quire.model.codec import parse
 from tests.panel.conftest import Sheet
 from tests.panel.people import Person, sheets_api
 from tests.panel.test_bound import fill, opened, orders, records, settled, table
+from tests.panel.test_inbox import until_held
 
 ROUNDS = int(os.environ.get("QUIRE_ROUNDS", "14"))
 
@@ -71,3 +76,58 @@ async def judge(sheet: Sheet, panel: Any, person: Person) -> None:
     for order in there - person.ready:
         assert plain[order]["Task_Status"] == person.rows[order]["said"]
         assert plain[order]["confirmation"] == "", plain[order]
+
+
+FLOWS = """
+from pydantic import BaseModel
+from quire import Run, Table, workflow
+
+
+class Order(BaseModel):
+    client: str
+    amount: int
+    confirmation: str | None = None
+
+
+@workflow(name="process", on=[Table("Orders", status="Task_Status", id="Order No", write_back=["confirmation"])])
+async def process(run: Run[Order]) -> None:
+    run.data.confirmation = f"C-{run.data.client}-{run.data.amount}"
+"""
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"contains": "insertDimension"},
+        {"contains": "insertDimension", "skip": 1},
+        {"contains": "setDataValidation"},
+    ],
+    ids=["while it is bound", "after the start", "after the end"],
+)
+async def test_a_process_that_is_killed_before_or_after_a_write_leaves_the_cells_as_the_records_are(
+    sheet: Sheet, tmp_path: Path, held: dict[str, Any]
+) -> None:
+    ledger = f"sqlite:///{tmp_path}/ledger.db"
+    (tmp_path / "flows.py").write_text(FLOWS, encoding="utf-8")
+    fill(sheet, [["A-1", "Acme", "1", "", "Ready"], ["A-2", "Umbra", "2", "", "Ready"]])
+    async with opened(sheet, orders(), ledger=ledger) as panel:
+        await panel.look()  # the tabs are made
+        await panel.lease.release()
+    sheet.fault("barrier", parties=2, timeout_seconds=60, id="held", kind="batchUpdate", **held)
+    process = started(sheet, ledger, tmp_path)
+    try:
+        await until_held(sheet)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        sheet.calm()  # what it had sent arrives now, late
+    async with opened(sheet, orders(), ledger=ledger) as panel:
+        await settled(panel, 4)
+        assert [row["Task_Status"] for row in table(sheet)] == ["Finalized", "Finalized"]
+        assert [row["confirmation"] for row in table(sheet)] == ["C-Acme-1", "C-Umbra-2"]
+        assert len(await records(panel)) == 2
+
+
+def started(sheet: Sheet, ledger: str, folder: Path) -> subprocess.Popen[bytes]:
+    words = ["up", "flows.py", "--panel", sheet.url, "--port", "0", "--ledger", ledger]
+    return subprocess.Popen([sys.executable, "-m", "quire.surfaces.cli", *words], cwd=folder, stdout=subprocess.DEVNULL)

@@ -16,6 +16,7 @@ from quire.explain.why import Around, why_of
 from quire.ledger.base import Ledger
 from quire.ledger.workers import alive, knowers
 from quire.model.change import Count, Query, Standing
+from quire.model.codec import parse
 from quire.model.record import UNDO, Record, Status
 from quire.model.side import EVERYWHERE, Worker
 from quire.model.wait import On, load_waits
@@ -38,7 +39,7 @@ _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?", re.I
 class Finding(NamedTuple):
     """One cause, and the records that it holds."""
 
-    #: too long, error, asks, budget, doubt, stranded, no worker, halted, paused, sealed, late
+    #: too long, error, asks, budget, doubt, stranded, no worker, halted, paused, sealed, late, table
     kind: str
     #: What tells this cause from others; the same as long as it lasts.
     cause: str
@@ -71,7 +72,20 @@ async def look(ledger: Ledger, groups: Mapping[str, Sequence[str]] | None = None
     if any(count.status is Status.NEEDS_APPROVAL for count in counts):
         asking = await ledger.find(Query(status=(Status.NEEDS_APPROVAL,), limit=LOOKED, order="updated"))
         found += questions(asking, Around(standing.now, standing, workers, groups=groups))
-    return found + await _unclaimed(ledger, counts, standing, workers)
+    return found + await _unclaimed(ledger, counts, standing, workers) + await _tables(ledger)
+
+
+async def _tables(ledger: Ledger) -> list[Finding]:
+    """Tables of people's that nothing is started from, and rows of theirs that are not as they should be."""
+    found = []
+    for setting in await ledger.settings(TABLES):
+        kept = parse(setting.value)
+        texts = [kept["problem"]] if kept["problem"] else [f"{kept['tab']!r}: {text}" for text in kept["named"]]
+        remedy = "quire table go" if kept["problem"] and not kept["begun"] else "quire doctor"
+        found += [
+            Finding("table", text, text, kept["since"], workflow=kept["workflow"], remedy=remedy) for text in texts
+        ]
+    return found
 
 
 def orders(standing: Standing) -> Iterable[Finding]:

@@ -249,6 +249,7 @@ class Panel:
             self._places = {PANEL_ROW: "@panel", **{place: row.record_id for place, row in drawn.after.items()}}
             self._drawn.know(drawn.after)
             self._torn = await self._typed_before(state, drawn.after, title)
+            await self._tables.typed_before(self.tabs.tables, self.tabs.title(TABLES_ID))
         went_on = bool(wrote) or bool(changes.records) or passed.soon or tables.soon
         return went_on, passed.again or tables.again or drawn.more
 

@@ -83,6 +83,8 @@ class Tables:
         self._rests: dict[int, float] = {}
         #: Records beside which a word stood already when their row first showed what they ask now.
         self.torn: set[str] = set()
+        #: Rows that ask something else since the last look.
+        self._asked: dict[int, TableRow] = {}
 
     def forget(self) -> None:
         self._written.forget()
@@ -116,12 +118,32 @@ class Tables:
             asked = asked._replace(again=asked.again or made, soon=asked.soon or bool(self._seen.get(sheet_id)))
         self._show(tables, wanted, changes)
         self._written.know(wanted)
+        self._asked = {
+            place: row for place, row in wanted.items() if row.code and place in found and row.code != found[place].code
+        }
         return asked._replace(hidden=hidden_rows(TABLES_ID, found, wanted, size, _cells))
 
     def refused(self, sheet_id: int, why: str) -> None:
         """Google refused what was to be written into this tab: a protected cell, perhaps. It is let be for a while."""
         log.warning("the table in tab %s of %s is let be for %.0f s: %s", sheet_id, self._book.url, REST_SECONDS, why)
         self._rests[sheet_id] = self._client.clock.boottime() + REST_SECONDS
+
+    async def typed_before(self, tables: Mapping[int, Declared], title: str) -> None:
+        """Where rows show a new question: beside which of them a word stands that was typed for something else.
+
+        It came between our read and our write. One more read, and only when somebody is asked something new.
+        """
+        asked, self._asked = self._asked, {}
+        tabs = {int(row.tab) for row in asked.values()} & tables.keys()
+        grids = await self._book.read(sorted(tabs)) if tabs else {}
+        for sheet_id, grid in grids.items():
+            columns = find_columns(
+                tables[sheet_id], grid, self._book.ranges.get(sheet_id, {}), self._kept[sheet_id][0].called
+            )
+            if not columns.problem:
+                sheet = pure.read(tables[sheet_id], columns, sheet_id, grid, asked, title)
+                typed = [line for line in sheet.lines if line.place is not None and not line.shows and line.typed]
+                self.torn |= {asked[line.place].record_id for line in typed if line.place is not None}
 
     def _show(self, tables: Mapping[int, Declared], wanted: dict[int, TableRow], changes: Changes) -> None:
         """What the rows of records say that changed."""
@@ -281,6 +303,8 @@ class _Look:
             if row.mark == WAITS and (row.fingerprint != line.fingerprint) and self._complete(line):
                 row = row._replace(mark=NEW, word=self.table.begun_word, note="", fingerprint=line.fingerprint)
                 again = True
+            if line.shows:
+                self.tables.torn.discard(row.record_id)
             if row.mark == STARTED:
                 row, acted = await self._asked(line, row, text)
                 again |= acted

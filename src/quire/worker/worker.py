@@ -125,6 +125,8 @@ class Worker:
         #: How many starts are under way whose records may begin here at once.
         self._starting = 0
         self._until_idle = False
+        #: A worker that ends when it is idle waits for what falls due within so many seconds.
+        self.soon = 0.0
         #: The task in which ``run`` is.
         self._running: asyncio.Task[Any] | None = None
         self._ended = asyncio.Event()
@@ -565,7 +567,7 @@ class Worker:
             quiet = not self._given and not self._nudge.is_set()
             if claimed is not None and not claimed.records and quiet and self._until_idle:
                 due = claimed.next_due_at
-                if due is None or due > self.now():
+                if due is None or due > self.now() + self.soon:
                     await self._patiently(self.look_after)  # what somebody held who has died meanwhile is due again
                     if not self._nudge.is_set():
                         return

@@ -99,8 +99,7 @@ $ quire mission run startup-roadmap.yaml topic=tea --model scripted --id startup
 
 APPROVED = "quire approve kw_analytics; quire approve kw_quires; quire worker --until-idle"
 BROKEN = "touch broken; " + APPROVED
-# The first worker ends before the second try is due; the second worker makes it, and finds the doubt.
-DOUBT = "quire signal inv_17 paid amount:=120.5; quire worker --until-idle; quire worker --until-idle"
+DOUBT = "quire signal inv_17 paid amount:=120.5; quire worker --until-idle"
 
 
 class Shown(NamedTuple):
@@ -137,6 +136,8 @@ SHOWN = {
 
 #: Examples that cannot be typed here, by how they begin, and why.
 NOT_HERE = {
+    "quire table": "it needs a Google account",
+    'quire mirror "postgresql://localhost/shop': "it needs a PostgreSQL at that address",
     "quire init shop --ledger postgresql://localhost/shop": "it needs a PostgreSQL at that address",
     "quire promote sqlite:///.quire/ledger.db postgresql://localhost/shop": "it needs a PostgreSQL at that address",
     "quire init https://docs.google.com": "it needs a Google account",

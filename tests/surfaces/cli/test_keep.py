@@ -16,7 +16,7 @@ from quire.errors import IllegalMove, LedgerError, LedgerUnavailable
 from quire.ledger.base import Ledger
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.ledger.sqlite.ledger import SqliteLedger
-from quire.model.change import Order
+from quire.model.change import Order, Send
 from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
 from quire.upkeep import promote
@@ -448,7 +448,7 @@ async def _filled(ledger: Ledger) -> None:
     async with Client(ledger, workflows=[one, them]) as client:
         await client.start(them, {}, id="m")
         await client.work()
-        await client.signal("m", "other", {"x": 1})
+        await client.ledger.send([Send("s_1", "m", "other", '{"x":1}', "ann")])
         await client.start(one, {"text": "x" * 200_000}, id="long")
         await client.halt()
         await client.resume()

@@ -38,6 +38,8 @@ from quire.worker.worker import Worker
 #: How many records a second are told of one by one.
 _TOLD_PER_SECOND = 10
 _GRACE = "10s"
+#: A worker that ends when it is idle waits for a back-off or a timer that ends within so many seconds.
+_SOON_SECONDS = 5
 #: A worker that ends at once waits so long for the warnings of its start.
 _NAMING_SECONDS = 2.0
 
@@ -263,7 +265,9 @@ def _what(client: Client) -> str:
 @click.option(
     "--lease", metavar="SPAN", help="After so long without a beat others take over; the store knows a good one."
 )
-@click.option("--until-idle", is_flag=True, help="End when nothing is due and nothing runs.")
+@click.option(
+    "--until-idle", is_flag=True, help=f"End when nothing runs and nothing falls due within {_SOON_SECONDS} s."
+)
 def worker(
     session: Session,
     files: Sequence[str],
@@ -286,6 +290,7 @@ def worker(
         async with working_client(session, files) as client:
             made = client.worker(concurrency=concurrency, label=label, lease=lease)
             made.grace = seconds(grace)
+            made.soon = _SOON_SECONDS
             hello = f"worker for {_what(client)} on {concealed(session.config.ledger)}; Ctrl-C ends it"
             async with projecting(session, client):
                 worked = await run_worker(session, made, budget, idle=until_idle, hello=[hello])

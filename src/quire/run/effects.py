@@ -540,21 +540,21 @@ async def _in_doubt(
     if _acts_here(hold, intent):  # in a thread that has outlived its time: nobody need be asked before it has ended
         until = host.now() + min(30.0, max(LOOK_AGAIN_SECONDS, seconds(effect.timeout)))
         await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to end", until=until))
-    if host.now() < settled:
-        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to settle", until=settled))
+    # Who has surely ended acts no more: what it did is looked for at once. What is not there may still come to light.
+    ended = await _actor_ended(hold, intent)
+    early = host.now() < settled
+    if early and not ended:
+        await _settles(hold, effect, intent, settled)
     if effect.probe is None:
         await hold.block(doubted(intent.key, effect.name, value=schema))
     await _check_actor(hold, effect, intent)
-    with hold.flight():
-        try:
-            found = await contained(host.probe(effect, _act_of(hold, effect, intent), args, kwargs))
-        except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
-            found = None
-            tried = failure_of(error)
-            hold.tell("effect.unclear", effect=f"probe of {effect.name}", **tried._asdict())
-            unknown: str | None = tried.error
-        else:
-            unknown = None
+    found, unknown = await _probed(hold, effect, intent, args, kwargs)
+    if early and not effect.fenced and (unknown is not None or isinstance(found, NotDone)):
+        remembered = hold.remembered.get(f"{intent.key}settle")
+        known = remembered.until if remembered is not None else None
+        await _settles(
+            hold, effect, intent, min(settled, host.now() + seconds(effect.settle)) if known is None else known
+        )
     if unknown is not None:
         await hold.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}", schema))
     if not isinstance(found, NotDone):
@@ -567,12 +567,32 @@ async def _in_doubt(
         hold.known[intent.key] = receipt
         await hold.deliver(receipt)
         return receipt
-    if effect.fenced or await _actor_ended(hold, intent):
+    if effect.fenced or ended:
         await hold.deliver(_void(hold, replace(intent, prepared="") if isinstance(found, PrepareAgain) else intent))
         return None
     why = "it is not there, but its worker may still be acting"
     await hold.block(doubted(intent.key, effect.name, why, schema))
     return None
+
+
+async def _settles(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float) -> None:
+    """Wait until nobody can act over this intent any more, and until its target has had time to show the act."""
+    if hold.host.now() < until:
+        name = f"{effect.name} to settle"
+        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
+
+
+async def _probed(
+    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
+) -> tuple[Any, str | None]:
+    """What the probe finds, or why it knows nothing."""
+    with hold.flight():
+        try:
+            return await contained(hold.host.probe(effect, _act_of(hold, effect, intent), args, kwargs)), None
+        except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
+            tried = failure_of(error)
+            hold.tell("effect.unclear", effect=f"probe of {effect.name}", **tried._asdict())
+            return None, tried.error
 
 
 async def _check_actor(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt) -> None:

@@ -94,12 +94,83 @@ def test_the_blueprints_of_the_article_are_shipped(name: str) -> None:
     assert all(agent.id.startswith("CHAIN-") for agent in (*made.agents, made.reducer))
 
 
+def test_what_is_asked_after_the_last_turn_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = load(written(tmp_path, "roadmap.yaml", YAML.replace("max_turns: 3", "max_turns: 1")))
+
+    assert made.last_turn == 1
+    said = "roadmap.yaml, line 10: max_turns is 1, so what is asked in turn 2, 3 is never asked"
+    assert [record.getMessage() for record in caplog.records] == [said]
+
+
+PASTED = """\
+/**
+* MISSION_BLUEPRINT
+* Declaratively defines the agent structure, step counts, prompts, and reduction rules.
+*/
+const MISSION_BLUEPRINT = {
+MAX_TURNS: 3,
+MAX_RETRIES: 2,
+AGENTS: [
+{
+id: "CHAIN-STARTUP-CEO",
+initialPrompt:
+"You are the CEO. Say \\"yes\\" or 'no'.", // with both quotes
+},
+{ id: 'CHAIN-STARTUP-CTO', initialPrompt: 'You are the CTO: don\\'t "guess".' },
+],
+TURN_PROMPTS: {
+2: "COMPETITION UPDATE: " + "how do we pivot?",
+3: `PITCH STAGE:
+write the plan.`,
+},
+REDUCER: {
+id: "CHAIN-VC-LEAD-INVESTOR",
+prompt:
+"Synthesize the pitch reports.\\n\\n",
+},
+};
+"""
+
+
+@pytest.mark.parametrize("name", ["roadmap.js", "roadmap.json", "roadmap.yaml"])
+def test_the_object_of_the_article_is_read_as_it_is_printed(tmp_path: Path, name: str) -> None:
+    made = load(written(tmp_path, name, PASTED))
+
+    assert (made.mission, made.last_turn, made.max_retries) == ("roadmap", 3, 2)
+    assert [agent.id for agent in made.agents] == ["CHAIN-STARTUP-CEO", "CHAIN-STARTUP-CTO"]
+    prompts = [agent.prompt for agent in made.agents]
+    assert prompts == ["You are the CEO. Say \"yes\" or 'no'.", 'You are the CTO: don\'t "guess".']
+    assert made.turns == {2: "COMPETITION UPDATE: how do we pivot?", 3: "PITCH STAGE:\nwrite the plan."}
+    assert made.reducer.prompt == "Synthesize the pitch reports.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("MAX_TURNS: 3", "MAX_TRUNS: 3", "line 6: max_truns: there is no such word; did you mean 'max_turns'?"),
+        (
+            "MAX_TURNS: 3",
+            "MAX_TURNS: turns()",
+            "line 6: 'turns' is not a plain value; a blueprint in JavaScript is one",
+        ),
+        ("MAX_RETRIES: 2,", "MAX_TURNS: 2,", "line 7: 'MAX_TURNS' stands here and on line 6; keep one"),
+        ("`PITCH STAGE:", "`PITCH ${stage}:", "line 18: a text with ${…} is computed"),
+        ("MAX_RETRIES: 2,", "MAX_RETRIES: 2", "line 8: after 'MAX_RETRIES' there is neither ',' nor '}'"),
+        ("};", "", "the object is open"),
+    ],
+)
+def test_a_mistake_in_a_pasted_object_is_named_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    message = refused(written(tmp_path, "roadmap.js", PASTED.replace(old, new)))
+
+    assert message.startswith("roadmap.js, line ")
+    assert words in message
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ("  - id: cto", "  - id: ceo", "line 7: agents.1.id: 'ceo' stands here and at agent 1; ids are unique"),
         ("max_turns: 3", "max_turn: 3", "line 3: max_turn: there is no such word; did you mean 'max_turns'?"),
-        ("max_turns: 3", "max_turns: 2", "line 11: turns.3: turn 3 never comes: max_turns is 2"),
         ("max_turns: 3", "max_turns: many", "line 3: max_turns: it should be a whole number"),
         ("max_turns: 3", "judge: maybe", "line 3: judge: it should be a mapping of words"),
         ("max_turns: 3", "judge: {promt: x}", "line 3: judge.promt: there is no such word; did you mean 'prompt'?"),

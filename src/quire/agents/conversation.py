@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypeVar
 
@@ -39,7 +39,7 @@ async def converse(
     agent: AbstractAgent[A, T],
     prompt: str,
     *,
-    deps: A,
+    deps: A | None = None,
     approver: str | None = None,
     expires: Span | None = None,
     budget_usd: float | None = None,
@@ -55,7 +55,8 @@ async def converse(
 
     Tools that require approval become questions to ``approver``, and are done at most once; other tools may be
     repeated. When the budget is reached, or the model refuses to answer, the step waits for a person. Several
-    conversations of the same agent with the same prompt in one step each need a ``name``.
+    conversations of the same agent with the same prompt in one step each need a ``name``. An agent without dependencies
+    needs no ``deps``.
     """
     result = await conversed(
         run,
@@ -81,7 +82,7 @@ async def conversed(
     agent: AbstractAgent[A, T],
     prompt: str,
     *,
-    deps: A,
+    deps: A | None,
     approver: str | None,
     expires: Span | None,
     budget_usd: float | None,
@@ -129,7 +130,7 @@ async def conversed(
     )
     options: dict[str, Any] = {"message_history": list(history)} if history else {}
     try:
-        return await agent.run(prompt, deps=deps, capabilities=[receipts], infer_name=False, **options)
+        return await agent.run(prompt, deps=cast("A", deps), capabilities=[receipts], infer_name=False, **options)
     except (QuireError, Fail):
         raise
     except Exception as error:  # noqa: BLE001 - an agent's tools may raise anything

@@ -92,7 +92,7 @@ def in_json(text: str) -> Lines:
             if word in seen:
                 raise DefinitionError(f"line {line}: {word!r} stands here and on line {seen[word]}; keep one")
             seen[word] = line
-            way = (*path, _inner(path, word))
+            way = (*path, inner(path, word))
             found[way] = line
             next(tokens)  # the colon
             value(way, *next(tokens))
@@ -164,7 +164,7 @@ class _Toml:
         self.skip("]")
         here: Path = ()
         for place, word in enumerate(words):
-            here = (*here, _inner(here, word))
+            here = (*here, inner(here, word))
             if many and place == len(words) - 1:
                 self.counts[here] = self.counts.get(here, -1) + 1
             if here in self.counts:
@@ -183,7 +183,7 @@ class _Toml:
     def pair(self, here: Path) -> None:
         line = self.tokens[self.at][1]
         for word in self.words("="):
-            here = (*here, _inner(here, word))
+            here = (*here, inner(here, word))
             self.found.setdefault(here, line)
         self.take()
         self.value(here)
@@ -226,7 +226,7 @@ def in_python(node: ast.expr) -> Lines:
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str | int):
-                    way = (*path, _inner(path, str(key.value)))
+                    way = (*path, inner(path, str(key.value)))
                     found[way] = key.lineno
                     walk(value, way)
         elif isinstance(node, ast.List | ast.Tuple):
@@ -237,7 +237,8 @@ def in_python(node: ast.expr) -> Lines:
     return Lines(found)
 
 
-def _inner(path: Path, word: str) -> str | int:
+def inner(path: Path, word: str) -> str | int:
+    """A word of the file as it is spelled inside, at its place; a turn by its number."""
     return int(word) if word.isdigit() else spelled(_place(path), word)
 
 

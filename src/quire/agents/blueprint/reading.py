@@ -1,9 +1,10 @@
-"""Reading blueprints: from YAML, TOML, JSON or Python, checked before anything starts, every problem with its line."""
+"""Reading blueprints: from YAML, TOML, JSON, JavaScript or Python, checked before anything starts, with lines."""
 
 from __future__ import annotations
 
 import ast
 import json
+import logging
 import runpy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from quire.agents import provider
+from quire.agents.blueprint import javascript
 from quire.agents.blueprint.blueprint import (
     AgentSpec,
     Blueprint,
@@ -29,6 +31,8 @@ from quire.agents.blueprint.words import normal
 from quire.agents.secrets import looks_secret
 from quire.errors import DefinitionError, did_you_mean
 from quire.installing import install
+
+log = logging.getLogger("quire.agents")
 
 #: What a Python file calls its blueprint, as the source article does.
 IN_PYTHON = "MISSION_BLUEPRINT"
@@ -59,6 +63,8 @@ def parsed(text: str, name: str) -> tuple[Any, Lines]:
     try:
         if kind == "toml":
             return _toml(text, name)
+        if kind == "js" or javascript.is_javascript(text):
+            return _javascript(text, name)
         return _json(text, name) if kind == "json" else _yaml(text, name)
     except RecursionError:
         raise DefinitionError(f"{name}: its parts lie too deep within each other") from None
@@ -105,6 +111,13 @@ def _toml(text: str, name: str) -> tuple[Any, Lines]:
         raise DefinitionError(f"{name}: {told}") from None
 
 
+def _javascript(text: str, name: str) -> tuple[Any, Lines]:
+    try:
+        return javascript.read(text)
+    except DefinitionError as error:
+        raise DefinitionError(f"{name}, {error}") from None
+
+
 def _json(text: str, name: str) -> tuple[Any, Lines]:
     try:
         value = json.loads(text)
@@ -148,6 +161,14 @@ def checked(value: Any, name: str, lines: Lines | None, folder: Path | None = No
     problems = list(_problems(made))
     if problems:
         raise _refused(name, lines, problems)
+    late = [turn for turn in made.turns if made.max_turns and turn > made.max_turns]
+    if late:
+        line = lines.of(("turns", late[0])) if lines is not None else None
+        some = ", ".join(map(str, late))
+        log.warning(
+            "%s%s: max_turns is %d, so what is asked in turn %s is never asked",
+            *(name, f", line {line}" if line else "", made.max_turns, some),
+        )
     return made
 
 
@@ -244,10 +265,6 @@ def _problems(made: Blueprint) -> Iterator[tuple[tuple[str | int, ...], str]]:
                 yield ("agents", number, "approve"), f"{name!r} is none of its tools"
     if made.reducer.id in seen:
         yield ("reducer", "id"), f"{made.reducer.id!r} is an agent already; the reducer has an id of its own"
-    if made.max_turns:
-        for turn in made.turns:
-            if turn > made.max_turns:
-                yield ("turns", turn), f"turn {turn} never comes: max_turns is {made.max_turns}"
     match made.policy:
         case Quorum(quorum=quorum) if quorum > len(made.agents):
             yield ("policy",), f"a quorum of {quorum:g} of {len(made.agents)} agents is never reached"

@@ -46,7 +46,7 @@ def load_file(file: str) -> list[Workflow[Any, Any, Any]]:
     path = Path(file)
     if not path.is_file():
         raise NotFound(f"there is no flow file {str(path)!r}")
-    if path.suffix in (".yaml", ".yml", ".json", ".toml"):
+    if path.suffix in (".yaml", ".yml", ".json", ".toml", ".js"):
         return [_mission(path)]
     module = load_module(path)
     made = [value for value in vars(module).values() if isinstance(value, Workflow)]

@@ -232,3 +232,16 @@ def test_drive_says_what_can_be_imported_and_exported(api: Api) -> None:
 
     assert SPREADSHEET in about["importFormats"]["text/csv"]
     assert "application/pdf" in about["exportFormats"][SPREADSHEET]
+
+
+def test_a_file_belongs_to_the_account_that_made_it_and_about_says_who_calls(api: Api) -> None:
+    ways = (("/drive/v3/files", "id"), ("/v1/documents", "documentId"), ("/v4/spreadsheets", "spreadsheetId"))
+    for path, key in ways:
+        for user in ("ann@example.org", "bob@example.com"):
+            api.user = user
+            made = api("POST", path, {})[key]
+            found = api("GET", f"/drive/v3/files/{made}", fields="owners(emailAddress),permissions(emailAddress,role)")
+            assert found["owners"] == [{"emailAddress": user}]
+            assert found["permissions"] == [{"emailAddress": user, "role": "owner"}]
+            assert api("GET", "/drive/v3/about", fields="user")["user"]["emailAddress"] == user
+            assert api("GET", "/drive/v2/about")["user"]["emailAddress"] == user

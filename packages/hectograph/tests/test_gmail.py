@@ -517,3 +517,14 @@ def test_a_filter_labels_what_arrives_and_settings_are_kept(api: Api) -> None:
     assert (shown["displayName"], shown["isPrimary"]) == ("Ann", True)
     labels = {one["id"]: one for one in api("GET", f"{ME}/labels")["labels"]}
     assert labels["TRASH"]["labelListVisibility"] == "labelHide" and "labelListVisibility" not in labels["INBOX"]
+
+
+def test_an_emulator_in_a_test_has_people_an_outbox_and_a_clock(emulator: Emulator) -> None:
+    before = emulator.world.now()
+    emulator.person("mail.send", who=CLIENT, to="ann@example.org", subject="Question", text="When?")
+    emulator.advance(3600)
+    with pytest.raises(ValueError, match=r"nobody knows how to do 'mail\.burn'"):
+        emulator.person("mail.burn", who=CLIENT)
+    found = Api(emulator, "ann@example.org")("GET", f"{ME}/messages", q="from:client")
+    assert found["resultSizeEstimate"] == 1 and [one["summary"] for one in emulator.outbox] == ["Question"]
+    assert (emulator.world.now() - before).total_seconds() >= 3600

@@ -48,6 +48,7 @@ class App:
     def handle(self, request: Request) -> Response:
         """Answer a request; raises ``Dropped`` where the connection is to be reset."""
         path = request.path
+        self.world.drive.author = self.world.account
         if path.startswith("/emulator"):
             return self.control.handle(request)
         if (signed := self.sign_in.handle(request)) is not None:
@@ -101,6 +102,7 @@ class App:
 
     def _served(self, service: Service, call: MethodCall, *, uploaded: bool = False) -> Response:
         world, seen = self.world, call.seen
+        world.drive.author = call.caller.email
         world.count(
             *(f"kind {seen.kind}", "writes" if seen.write else "reads", f"user {seen.user}"),
             *(f"request {name}" for name in seen.inside),

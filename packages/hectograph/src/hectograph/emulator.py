@@ -108,6 +108,20 @@ class Emulator:
         given = {name.lower().replace("_", "-"): value for name, value in headers.items()}
         return self._answer(Request.of(method, path, given, data))
 
+    def person(self, do: str, who: str = "", **given: Any) -> Any:
+        """Let a person do something, as ``POST /emulator/person`` does; ``who`` is the address of this person."""
+        return self.world.act({**given, "do": do, **({"as": who} if who else {})})
+
+    @property
+    def outbox(self) -> list[dict[str, Any]]:
+        """All that would have left the house, the oldest first."""
+        with self.world.lock:
+            return self.world.outgoing.dump()
+
+    def advance(self, seconds: float) -> None:
+        """Move the emulator's clock on; from then on it stands still unless it is moved."""
+        self.world.clock.advance(seconds)
+
     def _answer(self, request: Request) -> Response:
         try:
             return self.app.answer(request)

@@ -267,7 +267,7 @@ class DriveApi(Service):
                 used = sum(len(f.content or b"") for f in drive.files.values())
                 about = {
                     "kind": "drive#about",
-                    "user": user(self.world.account),
+                    "user": user(self.world.drive.author),
                     "storageQuota": {
                         "limit": str(15 * 2**30),
                         "usage": str(used),

@@ -69,7 +69,7 @@ def _list(api: DriveApi, items: list[dict[str, Any]], name: str, message: str, r
 
 
 def _author(api: DriveApi) -> dict[str, Any]:
-    return {k: v for k, v in user(api.world.account).items() if k in {"kind", "displayName", "me"}}
+    return {k: v for k, v in user(api.world.drive.author).items() if k in {"kind", "displayName", "me"}}
 
 
 def _made(api: DriveApi, file: File, given: Mapping[str, Any]) -> dict[str, Any]:

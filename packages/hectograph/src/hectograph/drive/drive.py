@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -57,6 +58,7 @@ class Drive:
         self.editors: dict[str, Editor] = {}
         #: The OAuth client of the call under way.
         self.client = CLIENT
+        self._calling = threading.local()
         #: Shared drives by id.
         self.drives: dict[str, dict[str, Any]] = {}
 
@@ -176,17 +178,27 @@ class Drive:
         """Make the file of what an editor created."""
         return self._keep(self._file(file_id, name, mime_type, [self.root]))
 
+    @property
+    def author(self) -> str:
+        """The account that makes files in the call under way: each call has a thread of its own."""
+        found: str = getattr(self._calling, "author", self.account)
+        return found
+
+    @author.setter
+    def author(self, email: str) -> None:
+        self._calling.author = email
+
     def _file(self, file_id: str, name: str, mime_type: str, parents: list[str]) -> File:
         now = self.now()
-        file = File(file_id, name, mime_type, parents, now, now, self.account, named=now)
-        owner = permission_id(self.account)
+        file = File(file_id, name, mime_type, parents, now, now, self.author, named=now)
+        owner = permission_id(self.author)
         file.permissions[owner] = {
             "kind": "drive#permission",
             "id": owner,
             "type": "user",
-            "emailAddress": self.account,
+            "emailAddress": self.author,
             "role": "owner",
-            "displayName": self.account,
+            "displayName": self.author,
             "deleted": False,
             "pendingOwner": False,
         }

@@ -310,7 +310,7 @@ def _properties(api: DriveApi, verb: str, file: File, key: str, request: Request
 def _about(api: DriveApi, request: Request) -> Response:
     drive = api.world.drive
     used = str(sum(len(f.content or b"") for f in drive.files.values()))
-    who = user(api.world.account)
+    who = user(drive.author)
     out = {
         "kind": "drive#about",
         "etag": '"about"',

@@ -80,7 +80,7 @@ class TasksApi(Service):
         self.accounts.clear()
 
     def _mint(self, size: int = 12) -> str:
-        return base64.urlsafe_b64encode(self._random.randbytes(size)).decode()
+        return base64.urlsafe_b64encode(self._random.randbytes(size)).decode().rstrip("=")
 
     def _now(self) -> str:
         return stamp(self.world.now())

@@ -22,7 +22,7 @@ import pytest
 SRC = Path(__file__).parent.parent / "src" / "quire"
 
 #: Lines of all files. The engine with everything around it, without the emulator and without quire-adk.
-MOST_LINES = 60_900
+MOST_LINES = 63_500
 #: Modules that stand side by side in one folder, and the folders that have more.
 MOST_FILES = 28
 MORE_FILES = {"surfaces/cli": 43}
@@ -81,7 +81,7 @@ MORE_COMPLEX = {
 TOLD = {
     "agents": 94,
     "client": 0,
-    "explain": 84,
+    "explain": 81,
     "folder": 35,
     "google": 16,
     "ledger": 0,

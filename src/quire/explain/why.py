@@ -243,12 +243,12 @@ def _waits(record: Record, seen: Around) -> Why:
     if record.status is Status.PENDING or due:
         return _held_up(record, seen) or _due(record, seen)
     asking = [wait for wait in waits if wait.on in (On.QUESTION, On.DOUBT)]
-    told = [_wait(record, wait, seen) for wait in (asking or waits)]
-    if not told:
+    causes = [_wait(record, wait, seen) for wait in (asking or waits)]
+    if not causes:
         text = f"{_id(record)} is {record.status} at step {record.step!r} and waits for nothing that is named"
         again = command("retry", record.record_id, options=f"--from {shlex.quote(record.step)}")
         return Why(f"{text}; retry it from its step ({again}).", "waits", None, again)
-    parts = [text for text, *_ in told]
+    parts = [text for text, *_ in causes]
     joined = (
         parts[0] if len(parts) == 1 else ", or ".join(parts[:3]) + (f", or {len(parts) - 3} more" * (len(parts) > 3))
     )
@@ -261,7 +261,7 @@ def _waits(record: Record, seen: Around) -> Why:
     if record.cancel is not None:
         what = "its effects are undone" if undoes(record.cancel) else "it is cancelled"
         sentence = f"{sentence[:-1]}; {what} as soon as that is known."
-    _, kind, remedy = told[0]
+    _, kind, remedy = causes[0]
     return Why(sentence, kind, record.due_at, remedy)
 
 

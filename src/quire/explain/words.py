@@ -233,6 +233,9 @@ _STAGES = {
 }
 
 
+_OF_EFFECTS = frozenset(f"effect.{stage}" for stage in (*_STAGES, "undone", "twice", "unclear"))
+
+
 def line(event: Event) -> str:
     """What a line of the log says, in words."""
     body = value_json(event.body)
@@ -271,7 +274,7 @@ def _line(event: Event, told: Mapping[str, Any]) -> str:
             return f"{event.kind} {told.get('choice')!r}{by}{via}{edits}{note}"
         case "edited":
             return f"edited{by}" + (f": {_changes(told)}" if _changes(told) else "")
-        case kind if kind.startswith("effect.") and kind != "effect.unfit":
+        case kind if kind in _OF_EFFECTS:
             stage = kind.removeprefix("effect.")
             error = f": {short(told['error'])}" if told.get("error") else ""
             return f"effect {told.get('effect')}: {_STAGES.get(stage, stage)}{error}"

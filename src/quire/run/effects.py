@@ -76,33 +76,10 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
     call = _Call(effect, key, args, kwargs, text, fingerprint(text))
     _check_deps(hold, effect)
     known = await _known(hold, effect, key)
-    if known is not None:
-        check_code(known, effect.path)
-        if known.args_hash != call.hash and known.stage is not Stage.VOID and known.stage not in BEFORE:
-            raise EffectChanged(
-                f"effect {effect.name!r} of {hold.record.record_id!r} was done with other arguments "
-                f"({known.args[:200]}); a receipt never answers for others. Rewind the step to do it anew "
-                f"(quire retry {hold.record.record_id} --from {hold.step.name})"
-            )
-        if known.stage is Stage.DONE:
-            if not hold.host.keyring.verifies(known):
-                raise ReceiptForged(
-                    f"the receipt of effect {effect.name!r} of {hold.record.record_id!r} does not verify: it was "
-                    f"altered or forged, so it is not believed and nothing is done over it. See 'quire verify'; to do "
-                    f"the step anew: quire retry {hold.record.record_id} --from {hold.step.name}"
-                )
-            return await _value(hold, effect, known)
-        if known.record_id != hold.record.record_id and await _is_under_way(hold, known):
-            await _of_another(hold, effect, key)
-        if known.stage is Stage.INTENDED:
-            found = await _in_doubt(hold, effect, known, args, kwargs)
-            if found is not None:
-                return await _value(hold, effect, found)
+    if known is not None and (receipt := await _of_before(hold, call, known)) is not None:
+        return await _value(hold, effect, receipt)
     if effect.asks is not None or (known is not None and known.stage in (Stage.PARKED, Stage.DROPPED)):
-        with hold.flight():
-            asked = await _asked(hold, call)
-        if asked is not None:
-            await hold.block(asked)
+        await _released(hold, call)
     try:
         # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
         acting = asyncio.ensure_future(_tried(hold, call))
@@ -125,7 +102,38 @@ async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, k
         await hold.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
 
 
+async def _of_before(hold: Hold, call: _Call, known: Receipt) -> Receipt | None:
+    """The receipt that answers, of an earlier pass or found by a probe; None: it has not happened."""
+    effect, record_id = call.effect, hold.record.record_id
+    check_code(known, effect.path)
+    if known.args_hash != call.hash and known.stage is not Stage.VOID and known.stage not in BEFORE:
+        raise EffectChanged(
+            f"effect {effect.name!r} of {record_id!r} was done with other arguments "
+            f"({known.args[:200]}); a receipt never answers for others. Rewind the step to do it anew "
+            f"(quire retry {record_id} --from {hold.step.name})"
+        )
+    if known.stage is Stage.DONE:
+        if not hold.host.keyring.verifies(known):
+            raise ReceiptForged(
+                f"the receipt of effect {effect.name!r} of {record_id!r} does not verify: it was "
+                f"altered or forged, so it is not believed and nothing is done over it. See 'quire verify'; to do "
+                f"the step anew: quire retry {record_id} --from {hold.step.name}"
+            )
+        return known
+    if known.record_id != record_id and await _is_under_way(hold, known):
+        await _of_another(hold, effect, call.key)
+    return await _in_doubt(hold, effect, known, call.args, call.kwargs) if known.stage is Stage.INTENDED else None
+
+
 # -- what comes before the act ---------------------------------------------------------------------------------
+
+
+async def _released(hold: Hold, call: _Call) -> None:
+    """Return when people have released the effect. Until then the pass ends here."""
+    with hold.flight():
+        asked = await _asked(hold, call)
+    if asked is not None:
+        await hold.block(asked)
 
 
 async def _asked(hold: Hold, call: _Call) -> Wait | None:

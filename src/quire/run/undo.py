@@ -79,8 +79,7 @@ async def _undone(hold: Hold) -> list[Wait]:
             return [doubted(key, f"undo of {receipt.name}")]
         if receipt.unfit:
             return [valueless(receipt.key, receipt.name, "", None)]
-        known_as = earlier.known_as if earlier is not None else act_key(hold.host.ledger_id, key)
-        problem = await _undo(hold, receipt, key, known_as, workflows[receipt.record_id])
+        problem = await _undo(hold, receipt, key, earlier, workflows[receipt.record_id])
         if problem:
             return [doubted(key, f"undo of {receipt.name}", problem)]
         if hold.lost:
@@ -88,12 +87,13 @@ async def _undone(hold: Hold) -> list[Wait]:
     return []
 
 
-async def _undo(hold: Hold, receipt: Receipt, key: str, known_as: str, workflow: str) -> str:
-    """Take one receipt of this workflow back, under this idempotency key. Answer what went wrong, if anything did."""
+async def _undo(hold: Hold, receipt: Receipt, key: str, earlier: Receipt | None, workflow: str) -> str:
+    """Take one receipt of this workflow back; ``earlier``: the last try. Answer what went wrong, if anything did."""
     effect = find_effect(receipt.undo)
     if effect is None or effect.undo is None:
         return f"no effect {receipt.undo!r} with an undo is declared here"
     host = hold.host
+    known_as = earlier.known_as if earlier is not None else act_key(host.ledger_id, key)
     timeout = seconds(effect.timeout)
     until = await host.lease_until(timeout)
     intent = hold.receipt(

@@ -102,8 +102,8 @@ def question(hold: Hold, key: str, text: str, options: dict[str, Any]) -> Wait:
         if approval.content_hash(about) == remembered.about.get("hash"):
             asked = remembered
     if not approval.expired(asked, now):
-        asked, told = approval.passed(asked, now)
-        for kind in told:
+        asked, lines = approval.passed(asked, now)
+        for kind in lines:
             hold.tell(kind, question=text, by=(asked.about or {}).get("by"))
     return asked
 

@@ -63,6 +63,9 @@ class Worker:
     ``spawn`` says how a process is started in which a suspect runs alone (``quire.worker.apart``).
     """
 
+    #: Known when the worker runs.
+    ledger_id = ""
+
     def __init__(
         self,
         ledger: Ledger,
@@ -81,8 +84,6 @@ class Worker:
         self.registry = registry
         self.dependencies = dependencies or Dependencies()
         self.keyring = keyring
-        #: Known when the worker runs.
-        self.ledger_id = ""
         self.clock = clock
         self.concurrency = concurrency
         self.label = label or f"{os.getpid()}"

@@ -351,6 +351,17 @@ def _check(fn: Any, options: Mapping[str, Any]) -> None:
         raise DefinitionError(f"the probe of {whose} cannot be called like its act; it must take the same arguments")
     if undo is not None and not declared.accepts(undo, 2):
         raise DefinitionError(f"the undo of {whose} cannot be called as undo(act, value), with the value of the act")
+    _check_before(options, whose, places, named)
+    for word in ("repeat", "fenced"):
+        declared.word(options.get(word, False), (True, False), f"{word} of {whose}")
+    check_retry(options.get("retry", NEVER), whose)
+    declared.span(options.get("timeout", "30s"), f"the timeout of {whose}", least=1e-9)
+    declared.span(options.get("settle", "60s"), f"the settle of {whose}")
+    declared.rate(options.get("rate"), whose)
+
+
+def _check_before(options: Mapping[str, Any], whose: str, places: int, named: Sequence[str]) -> None:
+    """Refuse what could not prepare the act, or say who acts."""
     prepare, actor = options.get("prepare"), options.get("actor")
     if prepare is not None and (not isinstance(prepare, Prepare) or (prepare.check or prepare.reserve) is None):
         raise DefinitionError(f"the prepare of {whose} is {prepare!r}; write it as Prepare(check=…, reserve=…)")
@@ -359,12 +370,6 @@ def _check(fn: Any, options: Mapping[str, Any]) -> None:
             raise DefinitionError(f"what prepares {whose} must take the same arguments as its act; {half!r} does not")
     if actor is not None and not declared.accepts(actor, 1):
         raise DefinitionError(f"the actor of {whose} must be a function of its Act that says who acts, not {actor!r}")
-    for word in ("repeat", "fenced"):
-        declared.word(options.get(word, False), (True, False), f"{word} of {whose}")
-    check_retry(options.get("retry", NEVER), whose)
-    declared.span(options.get("timeout", "30s"), f"the timeout of {whose}", least=1e-9)
-    declared.span(options.get("settle", "60s"), f"the settle of {whose}")
-    declared.rate(options.get("rate"), whose)
 
 
 def bare_effect(name: str, act: Callable[..., Awaitable[T] | T]) -> Effect[..., T, Any]:

@@ -36,6 +36,8 @@ from quire.testing.conformance.asking import (
 from quire.testing.conformance.asking import log as log_of
 from quire.testing.conformance.suite import Suite
 
+_CHOICES = (Stage.RELEASED, Stage.DROPPED, Stage.RELEASED)
+
 
 def new_parked(record: Record, name: str = "post", **fields: Any) -> Receipt:
     """An intent of this visit that may not act yet."""
@@ -125,6 +127,22 @@ class Parked(Suite):
     async def parked_then_intended(ledger: Ledger, row: Record, parked: Receipt) -> Verdict:
         applied(await commit(ledger, new_facts(row, parked)))
         return await commit(ledger, new_facts(row, new_intent(row)))
+
+    async def test_one_move_of_a_person_decides_several(self, ledger: Ledger) -> None:
+        """All of them or none: one that is another thing by now leaves the others as they are."""
+        row = await run(ledger)
+        some = [new_parked(row, name) for name in ("a", "b", "c")]
+        applied(await commit(ledger, new_facts(row, *some)))
+        await park(ledger, await the(ledger), last := new_parked(row, "d"))
+        change = await new_decision(ledger, last)
+        choices = [replace(one, stage=stage) for one, stage in zip(some, _CHOICES, strict=True)]
+
+        stale = replace(change, receipts=(*change.receipts, *choices[:2], replace(choices[2], nonce="another")))
+        assert refused(await commit(ledger, stale)) == "parked"
+        assert {(await receipt_of(ledger, one.key)).stage for one in (*some, last)} == {Stage.PARKED}
+
+        applied(await commit(ledger, replace(change, change_id=new_id(), receipts=(*change.receipts, *choices))))
+        assert [(await receipt_of(ledger, one.key)).stage for one in some] == list(_CHOICES)
 
     async def test_what_a_person_dropped_is_not_intended(self, ledger: Ledger) -> None:
         row = await run(ledger)

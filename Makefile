@@ -9,6 +9,7 @@
 #   make package builds the wheels into dist/, installs them into an empty environment and runs them there
 #   make test-versions   the tests with the newest and the oldest allowed versions of every dependency
 #   make release VERSION=0.2.0   says what a release would do; ARGS=--publish does it
+#   make docs    the documentation site, in build/docs/site
 #   make pages   the pages and pictures that are made from the code and the running product
 #   make clean   removes all that these commands made
 
@@ -33,7 +34,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types package test-versions release pages bench bench-sheets simulate simulate-broken browser constraints clean
+.PHONY: help demo test lint format types package test-versions release docs pages bench bench-sheets simulate simulate-broken browser constraints clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -119,6 +120,16 @@ test-versions: $(VENV)/dev
 release: $(VENV)/dev
 	@$(BIN)/python tools/release.py $(VERSION) $(ARGS)
 
+# The site has an environment of its own: what builds it is nothing that Quire needs.
+$(VENV)-docs/made: $(VENV)/made docs/tools/documentation.txt
+	@$(PYTHON) -m venv --clear $(VENV)-docs
+	@{ [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(VENV)-docs/bin/python --requirement docs/tools/documentation.txt; } \
+	|| $(VENV)-docs/bin/python -m pip install --quiet --requirement docs/tools/documentation.txt
+	@touch $@
+
+docs: $(VENV)-docs/made
+	@$(VENV)-docs/bin/python docs/tools/documentation.py
+
 pages: $(VENV)/dev browser
 	@$(BIN)/python -m quire.surfaces.cli.reference > docs/cli.md
 	@$(BIN)/python -m quire.surfaces.cli.error_reference > docs/errors.md
@@ -160,5 +171,5 @@ constraints: $(VENV)/made
 	@mv constraints.new $(ADK)/constraints.txt
 
 clean:
-	rm -rf $(VENV) $(VENV)-adk build dist test-results .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-adk $(VENV)-docs build dist test-results .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests packages -name __pycache__ -type d -prune -exec rm -rf {} +

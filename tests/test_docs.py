@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import quire
-from docs.tools import configuration, llms, reference
+from docs.tools import configuration, documentation, llms, reference
 from quire.errors import DefinitionError, InputError, LedgerError, QuireError
 from quire.surfaces.alerts import channel
 from quire.surfaces.cli import error_reference
@@ -192,6 +192,17 @@ def test_the_reference_is_up_to_date_and_every_name_has_an_example() -> None:
 def test_what_is_raised_is_found_in_the_code() -> None:
     assert DefinitionError in reference.raised(quire.Workflow.step)
     assert {InputError, LedgerError} <= set(reference.raised(quire.aopen))
+
+
+def test_no_link_of_the_site_leads_nowhere_and_every_page_is_in_its_navigation(tmp_path: Path) -> None:
+    pages = documentation.assembled(tmp_path / "site")
+
+    assert documentation.dead_links(pages) == []
+    told = yaml.safe_load((tmp_path / "site" / "mkdocs.yml").read_text())
+    listed = {page for part in told["nav"][1:] for entries in part.values() for page in entries} | {"index.md"}
+    there = {page.relative_to(pages).as_posix() for page in pages.rglob("*.md")}
+    assert {page for page in there - listed if not page.startswith(("packages/", "benchmarks/"))} == set()
+    assert listed <= there
 
 
 def test_the_list_of_pages_for_programs_is_up_to_date() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import random
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hectograph.calendar import listing, notices, pages, recurrence
@@ -15,7 +13,6 @@ from hectograph.calendar.event import (
     Event,
     Fields,
     checked,
-    empty_range,
     refused,
     rescheduled,
     rfc3339,
@@ -23,8 +20,9 @@ from hectograph.calendar.event import (
     zone,
 )
 from hectograph.calendar.lists import Lists
+from hectograph.calendar.quick import meeting, words
+from hectograph.calendar.rest import Rest
 from hectograph.calendar.store import ROLES, Calendar, Calendars, reminders
-from hectograph.core.clock import stamp
 from hectograph.core.error import CALENDAR, ApiError
 from hectograph.core.http import Request, Response
 from hectograph.core.quota import PROJECT, Charge, Exceeded, Limit
@@ -34,15 +32,6 @@ if TYPE_CHECKING:
     from hectograph.world import World
 
 _ID = re.compile(r"[a-v0-9]{5,1024}")
-
-#: Which colours the numbers of ``colorId`` mean.
-_COLORS = {
-    "calendar": (
-        "ac725e d06b64 f83a22 fa573c ff7537 ffad46 42d692 16a765 7bd148 b3dc6c fbe983 fad165 92e1c0 9fe1e7 9fc6e7 "
-        "4986e7 9a9cff b99aff c2c2c2 cabdbf cca6ac f691b2 cd74e6 a47ae2"
-    ),
-    "event": "a4bdfc 7ae7bf dbadff ff887c fbd75b ffb878 46d6db e1e1e1 5484ed 51b749 dc2127",
-}
 
 
 class CalendarApi(Service):
@@ -65,15 +54,13 @@ class CalendarApi(Service):
         self.store = Calendars(world.now, world.time_zone)
         self.outgoing = world.outgoing
         self.lists = Lists(self)
+        self.rest = Rest(self)
 
     def methods(self) -> Mapping[str, Play]:
         return {
             **{f"events.{name}": play for name, play in self._of_events().items()},
             **self.lists.methods(),
-            "freebusy.query": self.free_busy,
-            "colors.get": self.colors,
-            "settings.list": self.settings,
-            "settings.get": self.setting,
+            **self.rest.methods(),
             "settings.watch": lambda call: self._watched(call, "users/me/settings"),
             "calendarList.watch": lambda call: self._watched(call, "users/me/calendarList"),
             "acl.watch": lambda call: self._watched(call, f"calendars/{self.calendar(call, 'owner').calendar_id}/acl"),
@@ -231,7 +218,7 @@ class CalendarApi(Service):
         if call.number("conferenceDataVersion", 0) < 1:
             data = before.get("conferenceData")
         elif data and "createRequest" in data:
-            data = _meeting(call.caller.email, data["createRequest"])
+            data = meeting(call.caller.email, data["createRequest"])
         return out | ({"conferenceData": data} if data else {})
 
     def import_(self, call: MethodCall) -> Any:
@@ -406,7 +393,7 @@ class CalendarApi(Service):
         now = self.world.now().astimezone(calendar.zone)
         text, start = call.text("text"), now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
         if self.world.switches["quick_add"] == "words":
-            text, start = _words(text, now, start)
+            text, start = words(text, now, start)
         times = {
             name: {"dateTime": rfc3339(at), "timeZone": calendar.time_zone}
             for name, at in (("start", start), ("end", start + timedelta(hours=1)))
@@ -430,66 +417,6 @@ class CalendarApi(Service):
             raise self.refuse(404, f"Channel '{given.get('id')}' not found for project '{PROJECT}'", "notFound")
         return Response(204)
 
-    # The rest.
-
-    def free_busy(self, call: MethodCall) -> Any:
-        given = call.body(loose=True)
-        low, high = (listing.bound(str(given.get(name, "")), name) for name in ("timeMin", "timeMax"))
-        if high <= low:
-            raise empty_range()
-        account = call.caller.email.lower()
-        where = zone(given.get("timeZone") or "UTC") or UTC
-        found: Fields = {}
-        for one in given.get("items", []):
-            calendar = self.store.find(one["id"], account)
-            if calendar is None:
-                found[one["id"]] = {"errors": [{"domain": "global", "reason": "notFound"}], "busy": []}
-            else:
-                found[one["id"]] = {"busy": listing.busy(self, calendar, low, high, where)}
-        out = {"kind": "calendar#freeBusy", "timeMin": stamp(low), "timeMax": stamp(high), "calendars": found}
-        return out if "groups" not in given else {**out, "groups": {}}
-
-    def colors(self, call: MethodCall) -> Any:
-        return {"kind": "calendar#colors", "updated": "2012-02-14T00:00:00.000Z"} | {
-            name: {
-                str(n + 1): {"background": f"#{word}", "foreground": "#1d1d1d"} for n, word in enumerate(words.split())
-            }
-            for name, words in _COLORS.items()
-        }
-
-    def _settings(self, call: MethodCall) -> dict[str, str]:
-        home = self.store.primary(call.caller.email).time_zone
-        american = home.startswith("America/")
-        return {
-            "autoAddHangouts": "true",
-            "defaultEventLength": "60",
-            "dateFieldOrder": "MDY" if american else "DMY",
-            "weekStart": "0" if american else "1",
-            "format24HourTime": "false" if american else "true",
-            "hideInvitations": "false",
-            "hideInvitationsSetting": "NONE",
-            "locale": "en",
-            "remindOnRespondedEventsOnly": "false",
-            "showDeclinedEvents": "true",
-            "timezone": home,
-            "useKeyboardShortcuts": "true",
-            "hideWeekends": "false",
-        }
-
-    def settings(self, call: MethodCall) -> Any:
-        items = [self._setting(key, value) for key, value in self._settings(call).items()]
-        return {"kind": "calendar#settings", "etag": '"settings"', "nextSyncToken": "settings", "items": items}
-
-    def _setting(self, key: str, value: str) -> Fields:
-        etag = f'"{hashlib.sha1((key + value).encode()).hexdigest()[:14]}"'
-        return {"kind": "calendar#setting", "etag": etag, "id": key, "value": value}
-
-    def setting(self, call: MethodCall) -> Any:
-        held = self._settings(call)
-        if call.parts["setting"] not in held:
-            raise self.refuse(404, "Not Found", "notFound")
-        return self._setting(call.parts["setting"], held[call.parts["setting"]])
-
 
 def merged(old: Any, new: Any, raw: Any) -> Any:
     """Return an object with what a patch changes: objects are merged, lists replaced, null takes away."""
@@ -504,49 +431,3 @@ def merged(old: Any, new: Any, raw: Any) -> Any:
         elif isinstance(new, dict) and key in new:
             out[key] = new[key]
     return out
-
-
-def _meeting(account: str, request: Fields) -> Fields:
-    seed = random.Random(f"{account}/{request.get('requestId')}")
-    word = "".join(seed.choices("abcdefghijklmnopqrstuvwxyz", k=10))
-    code = f"{word[:3]}-{word[3:7]}-{word[7:]}"
-    return {
-        "createRequest": {
-            "requestId": request.get("requestId", ""),
-            "conferenceSolutionKey": {"type": "hangoutsMeet"},
-            "status": {"statusCode": "success"},
-        },
-        "entryPoints": [
-            {"entryPointType": "video", "uri": f"https://meet.google.com/{code}", "label": f"meet.google.com/{code}"}
-        ],
-        "conferenceSolution": {"key": {"type": "hangoutsMeet"}, "name": "Google Meet"},
-        "conferenceId": code,
-    }
-
-
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-
-
-def _words(text: str, now: datetime, usual: datetime) -> tuple[str, datetime]:
-    """Read the few words for a time that a quick event may have; return the rest of the text and the time."""
-    pattern = (
-        r"\b(?:(today|tomorrow|" + "|".join(_WEEKDAYS) + r")\b)?\s*(?:at\s+)?(?:(\d{1,2})(?::(\d\d))?\s*(am|pm)?)?\s*$"
-    )
-    found = re.search(pattern, text, re.IGNORECASE)
-    if found is None or not (found.group(1) or found.group(2)):
-        return text, usual
-    day, hour, minute, half = found.groups()
-    start = usual if hour is None else now.replace(hour=_hour(int(hour), half), minute=int(minute or 0), second=0)
-    word = (day or "").lower()
-    if word == "tomorrow":
-        start += timedelta(days=1)
-    elif word in _WEEKDAYS:
-        start += timedelta(days=(_WEEKDAYS.index(word) - now.weekday()) % 7 or 7)
-    rest = re.sub(r"\s+(on|at)$", "", text[: found.start()].strip())
-    return rest or text, start.replace(microsecond=0)
-
-
-def _hour(hour: int, half: str | None) -> int:
-    if half:
-        hour = hour % 12 + (12 if half.lower() == "pm" else 0)
-    return min(hour, 23)

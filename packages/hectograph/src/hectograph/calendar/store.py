@@ -15,7 +15,7 @@ from hectograph.calendar.event import OWN, Event, Fields, lasts, moment, zone
 from hectograph.core.clock import Now
 
 #: The roles on a calendar, from the least to the most.
-ROLES = ("none", "freeBusyReader", "reader", "writer", "owner")
+ROLES = ("none", "freeBusyReader", "reader", "writerWithoutPrivateAccess", "writer", "owner")
 
 #: The holidays of the country whose time zone an account has.
 _HOLIDAYS = {

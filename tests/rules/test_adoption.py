@@ -8,7 +8,7 @@ from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, dump_waits, load_waits
 from quire.rules import adoption
 from quire.rules import moves as transition
-from tests.machine.test_transition import DOUBT, LATER, NOW, QUESTION, SIGNAL, C, N, P, R, W, a_record
+from tests.rules.test_transition import DOUBT, LATER, NOW, QUESTION, SIGNAL, C, N, P, R, W, a_record
 
 
 def adopted(record: Record, *keys: tuple[str, str]) -> Record:

@@ -1,4 +1,4 @@
-"""The page ``docs/orders.md``, made of the table of orders: ``python -m tests.machine.order_page`` writes it anew."""
+"""The page ``docs/orders.md``, made of the table of orders: ``python -m tests.rules.order_page`` writes it anew."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ import pytest
 
 from quire.model.record import Status
 from quire.rules.order_table import Family, Verb, comes_to, states
-from tests.machine.order_page import PAGE, folded, page
+from tests.rules.order_page import PAGE, folded, page
 
 
 def test_the_page_shows_the_table() -> None:
-    """``python -m tests.machine.order_page`` writes it anew."""
+    """``python -m tests.rules.order_page`` writes it anew."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 

@@ -1,6 +1,6 @@
 """What differs between two states of a record's data, field by field: for the line that tells of it, and back.
 
-The ledger keeps data as they are, not as they were. What a step or a person changed is told by the line of the log that
+The ledger keeps data as they are, not as they were. What a step or a person changed stands in the line of the log that
 came with it, as long as it is short, and ``before`` undoes it.
 """
 
@@ -13,7 +13,7 @@ from quire.model.codec import dump, parse
 
 #: Data that are longer are not compared: that would cost more than the move itself.
 MOST_COMPARED = 100_000
-#: Of what takes more than this, only the names of the fields are told.
+#: Of what takes more than this, only the names of the fields are kept.
 MOST_CHARACTERS = 2000
 #: So many names, and so much of each.
 MOST_NAMES = 20
@@ -62,7 +62,7 @@ def carried(saved: Any, was: Any, now: Mapping[str, Any]) -> Any:
 def changes(before: str, after: str) -> dict[str, Any]:
     """What ``pairs`` tells; ``changed``: the names of those that are too long for it. {}: nothing differs.
 
-    Of data that are no object, or very long, nothing is told but that they changed: ``{"changed": []}``.
+    Of data that are no object, or very long, nothing is kept but that they changed: ``{"changed": []}``.
     """
     if max(len(before), len(after)) > MOST_COMPARED:
         return {} if before == after else {"changed": []}
@@ -83,11 +83,11 @@ def changes(before: str, after: str) -> dict[str, Any]:
 
 def informed(after: Known, line: Mapping[str, Any]) -> Known:
     """What is known of the data as this line left them: it may tell fields of which later lines kept only the name."""
-    told = {name: now for name, (_, now) in line.get("changes", {}).items() if name in after.unknown}
-    if not told:
+    changed = {name: now for name, (_, now) in line.get("changes", {}).items() if name in after.unknown}
+    if not changed:
         return after
-    here = {name: now for name, now in told.items() if name not in line.get("went", ())}
-    return Known({**after.fields, **here}, after.unknown - told.keys())
+    here = {name: now for name, now in changed.items() if name not in line.get("went", ())}
+    return Known({**after.fields, **here}, after.unknown - changed.keys())
 
 
 def before(after: Known, line: Mapping[str, Any]) -> Known | None:

@@ -73,14 +73,14 @@ def _moved(
     record: Record,
     now: float,
     kind: str,
-    told: str | dict[str, Any],
+    body: str | dict[str, Any],
     fields: Mapping[str, Any],
     fixed: Mapping[str, Any] = _NOTHING,
 ) -> Move:
     data = fields.get("data")
     if data is not None and data != record.data:
-        told = (parse(told) if isinstance(told, str) else told) | changes(record.data, data)
-    line = Line(kind, told if isinstance(told, str) else dump(told))
+        body = (parse(body) if isinstance(body, str) else body) | changes(record.data, data)
+    line = Line(kind, body if isinstance(body, str) else dump(body))
     return Move(replace(record, **{**fixed, **fields}, version=record.version + 1, updated_at=now), (line,))
 
 
@@ -110,25 +110,15 @@ def _entered(record: Record, step: str) -> dict[str, Any]:
 
 def start(record: Record, now: float, by: str = "") -> Move:
     """A new record comes into the ledger."""
-    told = {"workflow": record.workflow, "step": record.step} | ({"by": by} if by else {})
-    return _moved(record, now, "started", told, {})
+    body = {"workflow": record.workflow, "step": record.step} | ({"by": by} if by else {})
+    return _moved(record, now, "started", body, {})
 
 
 def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = None) -> Move:
     """Turn the outcome of a pass into the record's next image. ``keep`` asks to stay for the next step."""
     match outcome:
-        case Next(step=step, data=data):
-            fields = {"step": step, "visit": record.visit + 1, "data": data}
-            if outcome.ends:
-                fields |= _AT_REST | {"status": Status.DONE}
-            elif outcome.rests:
-                fields |= _AT_REST | {"status": Status.WAITING, "waits": dump_waits([Wait(On.REST, name=step)])}
-            elif keep is not None:
-                fields |= {"status": Status.RUNNING, "run_until": now + keep.timeout}
-            else:
-                fields |= _RELEASED | {"status": Status.PENDING, "due_at": now}
-            kind = "done" if outcome.ends else "moved"
-            return _moved(record, now, kind, _way(record.step, step), fields, _GOES_ON)
+        case Next():
+            return _next(record, now, outcome, keep)
         case Done(result=result, data=data):
             return _moved(record, now, "done", _way(record.step, None), {"data": data, "result": result}, _ENDS_WELL)
         case Waits(waits=waits_, data=data):
@@ -142,20 +132,18 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             versions = {"from": record.code_version, "to": code_version}
             return _moved(record, now, "migrated", versions, {"data": data, "code_version": code_version})
         case Tried(error=error, delay=delay):
-            told = {"step": record.step, "attempt": record.attempt + 1, "error": error, "again_in": round(delay, 3)}
-            told |= {"trace": outcome.trace} if outcome.trace else {}
+            body = _error_of(record, outcome, again_in=round(delay, 3))
             fields = _released(record) | {"attempt": record.attempt + 1, "last_error": error, "due_at": now + delay}
-            return _moved(record, now, "failed", told, fields | {"status": Status.PENDING})
+            return _moved(record, now, "failed", body, fields | {"status": Status.PENDING})
         case Broke(error=error, undo=undo):
-            told = {"step": record.step, "attempt": record.attempt + 1, "error": error}
-            told |= {"trace": outcome.trace} if outcome.trace else {}
+            body = _error_of(record, outcome)
             tried = replace(record, attempt=record.attempt + 1, last_error=error)
             if undo:
-                return _to_undo(tried, now, "broke", told, Status.CANCELLED, error)
-            return _moved(tried, now, "broke", told, _AT_REST | {"status": Status.ERROR})
+                return _to_undo(tried, now, "broke", body, Status.CANCELLED, error)
+            return _moved(tried, now, "broke", body, _AT_REST | {"status": Status.ERROR})
         case Yielded(reason=reason):
-            told = {"step": record.step, "reason": reason}
-            return _moved(record, now, "yielded", told, _released(record) | {"status": Status.PENDING, "due_at": now})
+            body = {"step": record.step, "reason": reason}
+            return _moved(record, now, "yielded", body, _released(record) | {"status": Status.PENDING, "due_at": now})
         case Suspect(reason=reason):
             go = lose(record, now, reason)
             return replace(go, image=replace(go.image, losses=max(record.losses, SUSPECT_LOSSES)))
@@ -165,12 +153,33 @@ def settle(record: Record, outcome: Outcome, now: float, *, keep: Slot | None = 
             assert_never(outcome)
 
 
+def _next(record: Record, now: float, outcome: Next, keep: Slot | None) -> Move:
+    """The record goes to another step: it is due there, rests or ends there, or stays with its worker."""
+    fields = {"step": outcome.step, "visit": record.visit + 1, "data": outcome.data}
+    if outcome.ends:
+        fields |= _AT_REST | {"status": Status.DONE}
+    elif outcome.rests:
+        fields |= _AT_REST | {"status": Status.WAITING, "waits": dump_waits([Wait(On.REST, name=outcome.step)])}
+    elif keep is not None:
+        fields |= {"status": Status.RUNNING, "run_until": now + keep.timeout}
+    else:
+        fields |= _RELEASED | {"status": Status.PENDING, "due_at": now}
+    way = _way(record.step, outcome.step)
+    return _moved(record, now, "done" if outcome.ends else "moved", way, fields, _GOES_ON)
+
+
+def _error_of(record: Record, outcome: Tried | Broke, **more: float) -> dict[str, Any]:
+    """What the log keeps of a try that failed."""
+    body = {"step": record.step, "attempt": record.attempt + 1, "error": outcome.error, **more}
+    return body | {"trace": outcome.trace} if outcome.trace else body
+
+
 def _waiting(record: Record, now: float, waits: tuple[Wait, ...], data: str) -> Move:
     asks = [wait for wait in waits if wait.on in (On.QUESTION, On.DOUBT)]
     status = Status.NEEDS_APPROVAL if asks else Status.WAITING
     question = str((asks[0].about or {}).get("text", "")) if asks else None
     entry = record.data if record.entry is None and data != record.data else record.entry
-    told = {"step": record.step, "for": [f"{wait.on} {wait.name}".strip() for wait in waits[:8]]}
+    body = {"step": record.step, "for": [f"{wait.on} {wait.name}".strip() for wait in waits[:8]]}
     fields = _released(record) | {
         "status": status,
         "due_at": earliest(waits),
@@ -179,20 +188,20 @@ def _waiting(record: Record, now: float, waits: tuple[Wait, ...], data: str) -> 
         "data": data,
         "entry": entry,
     }
-    return _moved(record, now, "asked" if asks else "waited", told, fields)
+    return _moved(record, now, "asked" if asks else "waited", body, fields)
 
 
-def _to_undo(record: Record, now: float, kind: str, told: dict[str, Any], final: Status, reason: str) -> Move:
+def _to_undo(record: Record, now: float, kind: str, body: dict[str, Any], final: Status, reason: str) -> Move:
     ending = dump({"status": final, "reason": reason, "step": record.step})
     fields = _entered(record, UNDO) | _RELEASED | {"status": Status.PENDING, "due_at": now}
-    return _moved(record, now, kind, told | {"undo": True}, fields | {"ending": ending})
+    return _moved(record, now, kind, body | {"undo": True}, fields | {"ending": ending})
 
 
 def stopped(record: Record, now: float, reason: str, undo: bool, by: str = "") -> Move:
-    told = {"step": record.step, "reason": reason} | ({"by": by} if by else {})
+    body = {"step": record.step, "reason": reason} | ({"by": by} if by else {})
     if undo and record.step != UNDO:
-        return _to_undo(record, now, "cancelled", told, Status.CANCELLED, reason)
-    return _moved(record, now, "cancelled", told, _AT_REST | {"status": Status.CANCELLED})
+        return _to_undo(record, now, "cancelled", body, Status.CANCELLED, reason)
+    return _moved(record, now, "cancelled", body, _AT_REST | {"status": Status.CANCELLED})
 
 
 # -- by the ledger ---------------------------------------------------------------------------------------------
@@ -238,9 +247,9 @@ def suspected(record: Record) -> bool:
 
 def lose(record: Record, now: float, why: str) -> Move:
     """The record's worker is lost, or its run is past its end. That is no try: nobody knows whose fault it was."""
-    told = {"worker": record.worker, "step": record.step, "reason": why}
+    body = {"worker": record.worker, "step": record.step, "reason": why}
     losses = max(record.losses, min(record.losses + 1, SUSPECT_LOSSES))
-    return _moved(record, now, "lost", told, _RELEASED | {"losses": losses, "status": Status.PENDING, "due_at": now})
+    return _moved(record, now, "lost", body, _RELEASED | {"losses": losses, "status": Status.PENDING, "due_at": now})
 
 
 def apart(record: Record, now: float, worker: str, timeout: float, *, counted: bool = False) -> Move:
@@ -249,29 +258,29 @@ def apart(record: Record, now: float, worker: str, timeout: float, *, counted: b
     ``counted``: it runs alone in the worker that holds it, and nobody watches that worker. Then its death is counted
     before it happens; the count is taken back when the worker lets go of the record.
     """
-    told = {"worker": worker, "step": record.step}
+    body = {"worker": worker, "step": record.step}
     fields: dict[str, Any] = {"worker": worker, "run_until": now + timeout}
     if counted:
         if record.losses >= SUSPECT_LOSSES + MOST_DEATHS:
-            return _condemned(record, now, "its worker was lost each time", "lost", told | {"alone": True})
+            return _condemned(record, now, "its worker was lost each time", "lost", body | {"alone": True})
         fields["losses"] = max(record.losses, SUSPECT_LOSSES) + 1
-    return _moved(record, now, "apart", told, fields)
+    return _moved(record, now, "apart", body, fields)
 
 
 def died(record: Record, now: float, why: str) -> Move:
     """The process in which a suspect ran alone has died by itself: that is a try that failed."""
-    told = {"worker": record.worker, "step": record.step, "reason": why, "alone": True}
+    body = {"worker": record.worker, "step": record.step, "reason": why, "alone": True}
     tried = replace(record, attempt=record.attempt + 1, losses=max(record.losses, SUSPECT_LOSSES) + 1)
     if tried.losses >= SUSPECT_LOSSES + MOST_DEATHS:
-        return _condemned(tried, now, why, "lost", told)
+        return _condemned(tried, now, why, "lost", body)
     fields = {"status": Status.PENDING, "due_at": now, "last_error": f"step {record.step!r} ended its process: {why}"}
-    return _moved(tried, now, "lost", told, _RELEASED | fields)
+    return _moved(tried, now, "lost", body, _RELEASED | fields)
 
 
-def _condemned(record: Record, now: float, why: str, kind: str, told: dict[str, Any]) -> Move:
+def _condemned(record: Record, now: float, why: str, kind: str, body: dict[str, Any]) -> Move:
     error = f"step {record.step!r} ended {MOST_DEATHS} processes in which it ran alone ({why})"
     fields = {"status": Status.ERROR, "last_error": error, "attempt": max(record.attempt, MOST_DEATHS)}
-    return _moved(record, now, kind, told, _AT_REST | fields)
+    return _moved(record, now, kind, body, _AT_REST | fields)
 
 
 def _released(record: Record) -> dict[str, Any]:
@@ -281,8 +290,8 @@ def _released(record: Record) -> dict[str, Any]:
 
 def orphan(record: Record, now: float) -> Move:
     """The ledger gave the record to a worker that does not know of it: back it goes, unharmed."""
-    told = {"worker": record.worker, "step": record.step}
-    return _moved(record, now, "orphaned", told, _released(record) | {"status": Status.PENDING, "due_at": now})
+    body = {"worker": record.worker, "step": record.step}
+    return _moved(record, now, "orphaned", body, _released(record) | {"status": Status.PENDING, "due_at": now})
 
 
 def doubt(image: Record, keys: Sequence[tuple[str, str]]) -> Record:
@@ -355,15 +364,15 @@ def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
         raise _refuse(record, "rewind", "it is RUNNING; cancel it first, or wait for its step to end")
     if record.open_intents and step:
         raise _refuse(record, "rewind", f"{record.open_intents} effects are in doubt; resolve them first")
-    told = {"by": by, "step": step or record.step, "from": record.step}
+    body = {"by": by, "step": step or record.step, "from": record.step}
     fresh = {"status": Status.PENDING, "due_at": now, "attempt": 0, "losses": 0, "last_error": None, "ending": None}
     if step:
         fields = _entered(record, step) | _RELEASED | fresh | {"result": None}
-        return _moved(record, now, "rewound", told, fields)
+        return _moved(record, now, "rewound", body, fields)
     if record.step == UNDO and record.ending is None:
         raise _refuse(record, "retry", "what it did was undone; rewind it to a step with --from STEP")
     fields = _RELEASED | fresh | {"ending": record.ending}
-    return _moved(record, now, "retried", told, fields)
+    return _moved(record, now, "retried", body, fields)
 
 
 def move(record: Record, now: float, by: str, step: str, legal: Collection[str], *, rests: bool, ends: bool) -> Move:
@@ -380,35 +389,35 @@ def move(record: Record, now: float, by: str, step: str, legal: Collection[str],
         )
     if record.open_intents:
         raise _refuse(record, "move", f"{record.open_intents} effects are in doubt; resolve them first")
-    told = {"from": record.step, "to": step, "by": by}
+    body = {"from": record.step, "to": step, "by": by}
     fields = _entered(record, step) | _RELEASED
     if ends:
-        return _moved(record, now, "moved", told, fields | _AT_REST | {"status": Status.DONE, "step": step})
+        return _moved(record, now, "moved", body, fields | _AT_REST | {"status": Status.DONE, "step": step})
     if rests:
         waits = dump_waits([Wait(On.REST, name=step)])
-        return _moved(record, now, "moved", told, fields | _AT_REST | {"status": Status.WAITING, "waits": waits})
-    return _moved(record, now, "moved", told, fields | {"status": Status.PENDING, "due_at": now})
+        return _moved(record, now, "moved", body, fields | _AT_REST | {"status": Status.WAITING, "waits": waits})
+    return _moved(record, now, "moved", body, fields | {"status": Status.PENDING, "due_at": now})
 
 
-def answered(record: Record, now: float, key: str, told: dict[str, Any], data: str | None = None) -> Move:
+def answered(record: Record, now: float, key: str, body: dict[str, Any], data: str | None = None) -> Move:
     """A question has its answer (the receipt goes with the change); the record is due again."""
     if record.status is not Status.NEEDS_APPROVAL:
         raise _refuse(record, "answer", f"it asks nothing; it is {record.status}")
     waits = [wait for wait in load_waits(record.waits) if wait.key != key]
     if (asked := adoption.asked(record)) is not None and asked.key == key:
-        return _let_go_on(record, now, asked, waits, told)
+        return _let_go_on(record, now, asked, waits, body)
     fields: dict[str, Any] = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
     if data is not None and data != record.data:
         fields |= {"data": data, "entry": record.data if record.entry is None else record.entry}
-    return _moved(record, now, "answered", told, fields)
+    return _moved(record, now, "answered", body, fields)
 
 
-def voted(record: Record, now: float, waits: Sequence[Wait], told: dict[str, Any]) -> Move:
+def voted(record: Record, now: float, waits: Sequence[Wait], body: dict[str, Any]) -> Move:
     """One of several answers that a question needs."""
-    return _moved(record, now, "voted", told, {"waits": dump_waits(waits)})
+    return _moved(record, now, "voted", body, {"waits": dump_waits(waits)})
 
 
-def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move:
+def resolved(record: Record, now: float, key: str, body: dict[str, Any]) -> Move:
     """A person says whether an effect in doubt happened; the record goes on when no other doubt is left."""
     if record.status is not Status.NEEDS_APPROVAL:
         raise _refuse(record, "resolve", f"nothing of it is in doubt; it is {record.status}")
@@ -416,9 +425,9 @@ def resolved(record: Record, now: float, key: str, told: dict[str, Any]) -> Move
     doubts = [wait for wait in waits if wait.on is On.DOUBT or adoption.stood(wait) is not None]
     if doubts:
         question = str((doubts[0].about or {}).get("text", ""))
-        return _moved(record, now, "resolved", told, {"waits": dump_waits(waits), "question": question})
+        return _moved(record, now, "resolved", body, {"waits": dump_waits(waits), "question": question})
     fields = {"status": Status.PENDING, "due_at": now, "waits": dump_waits(waits), "question": None}
-    return _moved(record, now, "resolved", told, fields)
+    return _moved(record, now, "resolved", body, fields)
 
 
 def adopt(record: Record, now: float, by: str, why: str, epoch: int, keys: Sequence[tuple[str, str]] = ()) -> Move:
@@ -427,20 +436,20 @@ def adopt(record: Record, now: float, by: str, why: str, epoch: int, keys: Seque
         raise _refuse(record, "adopt", f"it is {record.status}")
     asked = adoption.question(record, why, epoch, now)
     waits = [asked, *(doubted(key, name, "here or in the other book") for key, name in keys)]
-    told = {"by": by, "reason": why, "step": record.step, "was": record.status}
-    return _moved(record, now, "adopted", told, _RELEASED | _asking(waits) | {"epoch": epoch})
+    body = {"by": by, "reason": why, "step": record.step, "was": record.status}
+    return _moved(record, now, "adopted", body, _RELEASED | _asking(waits) | {"epoch": epoch})
 
 
-def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], told: dict[str, Any]) -> Move:
+def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], body: dict[str, Any]) -> Move:
     """A person says what becomes of an adopted record: it stands where it stood again, or is cancelled."""
-    if told.get("choice") == adoption.CANCEL:
-        return cancel(record, now, str(told.get("by", "")), "cancelled when its book was adopted", undo=False)
+    if body.get("choice") == adoption.CANCEL:
+        return cancel(record, now, str(body.get("by", "")), "cancelled when its book was adopted", undo=False)
     before = adoption.stood(asked) or {}
     if left:  # effects in doubt come first; then it starts its step from the top
         waits = [*left, *load_waits(before["waits"])]
-        return _moved(record, now, "answered", told, _asking(waits))
+        return _moved(record, now, "answered", body, _asking(waits))
     fields = {word: before[word] for word in ("due_at", "waits", "question")}
-    return _moved(record, now, "answered", told, fields | {"status": Status(before["status"])})
+    return _moved(record, now, "answered", body, fields | {"status": Status(before["status"])})
 
 
 def edit(record: Record, now: float, by: str, data: str) -> Move:
@@ -489,6 +498,6 @@ def revive(record: Record, now: float, by: str, epoch: int) -> Move:
 def undone(record: Record, now: float) -> Move:
     """The list of what was to be undone is empty: the record ends as it was going to."""
     ending = parse(record.ending) if record.ending else {"status": Status.CANCELLED, "reason": "undone"}
-    told = {"status": ending["status"], "reason": ending["reason"]}
+    body = {"status": ending["status"], "reason": ending["reason"]}
     fields = _AT_REST | {"ending": None, "last_error": ending["reason"]}
-    return _moved(record, now, "undone", told, fields | {"status": Status(ending["status"])})
+    return _moved(record, now, "undone", body, fields | {"status": Status(ending["status"])})

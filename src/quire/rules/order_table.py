@@ -51,7 +51,7 @@ class Family(StrEnum):
 
 
 class Answer(StrEnum):
-    """What the person is told."""
+    """The answer that the person gets."""
 
     #: The order had its whole effect at once.
     DONE = "done"
@@ -78,7 +78,7 @@ class Comes(NamedTuple):
     at_last: str
 
 
-#: Words for what becomes of a record that does not end. A record that ends is told by its status.
+#: Words for what becomes of a record that does not end. For a record that ends, its status says it.
 GOES_ON, WAITS, ASKS, IS_UNDONE = "goes on", "waits on", "asks on", "is undone"
 
 _R, _W, _N = Status.RUNNING, Status.WAITING, Status.NEEDS_APPROVAL

@@ -20,7 +20,7 @@ MOST_VERSIONS = 100
 
 
 class Version(NamedTuple):
-    """The data as they were from this version on, until the next one that is told."""
+    """The data as they were from this version on, until the next one that the log tells of."""
 
     version: int
     #: When, by which line and by whom they became so; None and empty where that line is not here.
@@ -98,7 +98,7 @@ def _alike(one: Known, other: Known) -> bool:
 
 def too_much(version: int) -> str:
     """Why older versions than this are left out."""
-    return f"What the data were before version {version} is not told here: that is too much."
+    return f"What the data were before version {version} is not shown: that is too much."
 
 
 def _end(event: Event) -> str:

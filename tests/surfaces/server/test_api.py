@@ -389,7 +389,7 @@ async def test_versions_that_would_fill_the_page_are_left_out_and_it_says_so() -
 
     assert [one["version"] for one in many["versions"]] == list(range(111, 11, -1))
     assert many["versions"][-1]["changes"] == {"n": [11, 110]}
-    assert many["versions_end"] == "What the data were before version 12 is not told here: that is too much."
+    assert many["versions_end"] == "What the data were before version 12 is not shown: that is too much."
     assert 10 < len(wide["versions"]) < 20
     assert len(wide["versions"][-1]["came"]) == len(wide["versions"]) - 1
-    assert f"before version {wide['versions'][-1]['version']} is not told here" in wide["versions_end"]
+    assert f"before version {wide['versions'][-1]['version']} is not shown" in wide["versions_end"]

@@ -101,6 +101,32 @@ def terminal(lines: Sequence[str], home: Path, environ: dict[str, str], browser:
     page.close()
 
 
+def table(to: Path, browser: Browser) -> None:
+    """The book of ``quire demo sheet`` before its rows run, while they do, and afterwards."""
+    desk = Path(tempfile.mkdtemp(prefix="pictures-"))
+    words = [QUIRE, "demo", "sheet", "--dir", str(desk / "demo")]
+    process = subprocess.Popen(list(map(str, words)), cwd=desk, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        found = next(filter(None, (re.search(r"http://\S+?/book/[^,\s]+", line) for line in process.stdout)))
+        page = browser.new_page(viewport={"width": 1500, "height": 420}, device_scale_factor=1.25)
+        page.goto(found[0])
+        page.get_by_role("button", name="Orders").click()
+        page.get_by_text("A-1041").first.wait_for()
+        page.screenshot(path=to / "table-before.png")
+        page.locator('td:has-text("Needs approval")').first.wait_for(timeout=60_000)
+        page.screenshot(path=to / "table-during.png")
+        page.locator('td:has-text("Needs approval")').first.click()
+        page.keyboard.type("Approved")
+        page.keyboard.press("Enter")
+        page.locator('td:has-text("HOO-2400")').first.wait_for(timeout=60_000)
+        page.screenshot(path=to / "table-after.png")
+    finally:
+        process.terminate()
+        process.communicate()
+    shutil.rmtree(desk)
+
+
 def pictures(to: Path) -> None:
     to.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="pictures-"))
@@ -134,6 +160,7 @@ def pictures(to: Path) -> None:
             page.get_by_text("webhooks").first.wait_for(timeout=60_000)
             page.screenshot(path=to / "sheet.png")
             terminal(SHOWN, home, environ, browser, to / "terminal.png")
+            table(to, browser)
         finally:
             browser.close()
             up.terminate()

@@ -421,7 +421,7 @@ async def test_a_row_that_says_it_runs_is_named_and_taken_when_somebody_says_so(
     async with opened(sheet, orders()) as panel:
         await settled(panel)
         [known] = await kept.of_book(panel.client.ledger, sheet.book_id)
-        assert known.named[0].startswith("rows 4, 5 say that they run, but not by Quire")
+        assert known.named[0].startswith("rows 4, 5 say that they run, but not by Quire: left as found")
         await kept.take(panel.client.ledger, sheet.book_id, "Orders", ["A-1"])
         await settled(panel)
         assert {name: row["Task_Status"] for name, row in by_id(sheet).items()} == {

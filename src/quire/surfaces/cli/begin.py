@@ -184,9 +184,10 @@ def _reached(ledger: str) -> None:
     quire demo
     quire demo --dir quire-demo --articles 20
     quire demo mission
+    quire demo sheet
     """,
 )
-@click.argument("what", type=click.Choice(["articles", "mission"]), default="articles")
+@click.argument("what", type=click.Choice(["articles", "mission", "sheet"]), default="articles")
 @click.option(
     "--dir",
     "directory",
@@ -198,13 +199,19 @@ def demo(session: Session, what: str, directory: str | None, articles: int) -> i
     """Watch a worker be killed half-way and nothing be done twice.
 
     Articles are drafted, reviewed, posted and archived on a ledger of their own. Half-way the worker is killed with
-    kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of scripted agents instead.
+    kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of scripted agents instead;
+    with "sheet", the rows of a team's spreadsheet, in a browser and without an account.
     """
     if what == "mission":
         from quire.surfaces.cli.mission_demo import run_demo as run_mission
 
         return run_mission(session, directory)
-    from quire.surfaces.cli.demo import run_demo
+    from quire.surfaces.cli.demo import demo_folder, run_demo
+
+    if what == "sheet":
+        from quire.surfaces.cli.emulator import demo_sheet
+
+        return demo_sheet(session, demo_folder(directory))
 
     return run_demo(session, directory, articles)
 

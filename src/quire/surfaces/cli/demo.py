@@ -48,7 +48,7 @@ _LIMIT_SECONDS = 90.0
 
 def run_demo(session: Session, directory: str | None, articles: int) -> int:
     """Run it and answer the exit code."""
-    folder = _folder(directory)
+    folder = demo_folder(directory)
     demo = Demo(session, folder, articles)
     try:
         return session.run(demo.run())
@@ -56,7 +56,7 @@ def run_demo(session: Session, directory: str | None, articles: int) -> int:
         demo.end()
 
 
-def _folder(directory: str | None) -> Path:
+def demo_folder(directory: str | None) -> Path:
     folder = Path(directory) if directory is not None else Path("quire-demo")
     try:
         if directory is None and folder.exists():

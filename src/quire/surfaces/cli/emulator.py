@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import click
@@ -83,6 +83,44 @@ def init_emulated(session: Session, folder: Path) -> int:
         process.run(work())
     finally:
         emulator.stop()
+    return Exit.OK
+
+
+def demo_sheet(session: Session, folder: Path) -> int:
+    """Let the rows of a team's book go through a workflow: the book, a worker and the panel, until Ctrl-C."""
+    _check_installed()
+    from hectograph import Emulator
+    from quire.ledger import process
+    from quire.surfaces.cli.panel import paneling
+    from quire.surfaces.cli.run import run_worker, start_logging, working_client
+    from quire.surfaces.panel import demo
+
+    with Emulator() as emulator:
+
+        def call(method: str, path: str, body: object) -> Any:
+            return json.loads(emulator.call(method, path, body).body)
+
+        book = demo.orders_book(call)
+        panel = f"sheets://{book}?endpoint={emulator.url.rstrip('/')}"
+        toml = f'flows = ["flows.py"]\nledger = "sqlite:///ledger.db"\npanel = "{panel}"\n'
+        for name, text in {**demo.files(), "quire.toml": toml}.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        session.file = str(folder / "quire.toml")
+        session.forget_config()
+        start_logging(session)
+
+        async def work() -> None:
+            async with working_client(session, ()) as client:
+                worker = client.worker(label="demo")
+                async with paneling(session, client, worker):
+                    hello = [
+                        f"the sheet: {emulator.url}book/{book}, a page of the emulator; Ctrl-C ends it",
+                        "  rows that say Ready are confirmed; A-1043 asks first: type Approved into its Task_Status",
+                        f"  the workflow is {folder / 'flows.py'}",
+                    ]
+                    await run_worker(session, worker, None, idle=False, hello=hello)
+
+        process.run(work())
     return Exit.OK
 
 

@@ -192,7 +192,12 @@ class Tables:
         if new.problem != kept.problem or new.named != kept.named:
             new = new._replace(since=await self._client.ledger.now())
             if new.problem or new.named:
-                log.warning("the table %r of %s: %s", new.tab, self._book.url, "; ".join([new.problem, *new.named]))
+                log.warning(
+                    "the table %r of %s: %s",
+                    new.tab,
+                    self._book.url,
+                    "; ".join(filter(None, [new.problem, *new.named])),
+                )
         if new != kept:
             await keeping.save(self._client.ledger, self._book.spreadsheet_id, sheet_id, new, version)
 
@@ -413,17 +418,22 @@ class _Look:
         for line in (*twice, *plain):
             self._say(line, said.get(id(line), ""))
         strangers = [line for line in plain if self._strange(line)]
-        for rows, what in (
-            (twice, "have the same id as another row, and are not started"),
-            (nameless, "say that they are ready and have no id"),
-            (formulas, "have a formula as their status, which Quire does not write over"),
+        for rows, one, many in (
+            (twice, "has the same id as another row, and is", "have the same id as another row, and are"),
             (
-                strangers,
-                "say that they run, but not by Quire: they are left as they are; quire table take ROW runs one",
+                nameless,
+                "says that it is ready and has no id: it is",
+                "say that they are ready and have no id: they are",
             ),
+            (formulas, "has a formula as its status: it is", "have formulas as their status: they are"),
         ):
             if rows:
-                self.named.append(f"{_rows(rows)} {what}")
+                self.named.append(f"{_rows(rows)} {one if len(rows) == 1 else many} not started")
+        if strangers:
+            what = "says that it runs" if len(strangers) == 1 else "say that they run"
+            self.named.append(
+                f"{_rows(strangers)} {what}, but not by Quire: left as found; quire table take ROW runs one"
+            )
         if gone := self._gone():
             self.named.append(f"the rows of {_listed(gone)} are gone; their records go on")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+#: A request without an answer is sent again after so many seconds.
+CALL_SECONDS = 5.0
+
 
 @dataclass
 class Order:
@@ -30,13 +33,18 @@ class Order:
     def refused(self) -> bool:
         return bool(self.words)
 
+    @property
+    def sent_again(self) -> bool:
+        """An answer was lost. Then the last one shows the record as it is by then."""
+        return self.answered_at is not None and self.answered_at - self.asked_at >= CALL_SECONDS
+
 
 class Happening(NamedTuple):
     """Something that people can see without asking Quire: in the world, or in a record's log."""
 
     at: float
-    #: ``begins``: the log says that an effect begins. ``acts``, ``undoes``: it happens in the world. ``passes``: the
-    #: code of a step has come beyond this place of its script.
+    #: By the log: ``begins`` an effect, ``begins to undo`` one, ``is claimed``, ``is let go`` by a worker. In the
+    #: world: ``acts``, ``undoes``. ``passes``: the code of a step has come beyond this place of its script.
     kind: str
     record: str
     visit: int

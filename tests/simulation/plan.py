@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.simulation.script import Do, How, Script, Word
 
 #: People give orders, and faults strike, within so many seconds.
-BUSY_SECONDS = 90.0
+BUSY_SECONDS = 60.0
 #: A seed counts with at least so many of each.
 LEAST_RECORDS, LEAST_ORDERS, LEAST_FAULTS = 20, 5, 3
 
@@ -86,7 +86,7 @@ class _Maker:
         dice = self.dice
         words = (Word.ACT, Word.SLEEP, Word.WAIT, Word.ASK, Word.CHILDREN, Word.FAIL, Word.CALL)
         [word] = dice.choices(words, (50, 12, 10, 8, 18 if depth else 0, 5, 4))
-        name = self.name(word[0])
+        name = f"s{dice.randint(1, 3)}" if word is Word.WAIT else self.name(word[0])
         match word:
             case Word.ACT:
                 how = dice.choices(list(How), (3, 4, 3, 2, 8, 2, 1))[0]
@@ -129,13 +129,25 @@ def make(seed: int) -> Plan:
 
 def _wishes(dice: random.Random, plan: Plan) -> list[Wish]:
     """An order; a halt is followed by its end."""
-    verbs = ("cancel", "cancel --undo", "halt", "pause", "signal", "retry", "look")
-    [verb] = dice.choices(verbs, (5, 6, 5, 1, 8, 5, 5))
+    verbs = (
+        "cancel",
+        "cancel --undo",
+        "halt",
+        "pause",
+        "signal",
+        "retry",
+        "look",
+        "move",
+        "rewind",
+        "edit",
+        "priority",
+    )
+    [verb] = dice.choices(verbs, (6, 9, 6, 1, 8, 9, 3, 3, 3, 2, 1))
     at, person = dice.uniform(1, BUSY_SECONDS), dice.choice(PEOPLE)
     if verb in ("halt", "pause"):
         scope = dice.choice(("", *WORKFLOWS))
         ends = "resume" if verb == "pause" or dice.random() < 0.2 else "resume --cancelled"
-        later = at + dice.choice((0.5, 3.0, 10.0, 25.0))
+        later = at + dice.choice((0.5, 3.0, 10.0, 20.0))
         return [Wish(at, person, verb, "", scope), Wish(later, dice.choice(PEOPLE), ends, "", scope)]
     record = dice.choice([record for record, _ in _all(plan)])
     what = ""
@@ -145,7 +157,7 @@ def _wishes(dice: random.Random, plan: Plan) -> list[Wish]:
             return []
         record, what = dice.choice(waits)
     [started] = [root.at for root in plan.roots if root.record == record.split("/")[0]]
-    return [Wish(started + dice.choice((0.0, 0.5, 5.0, 20.0, 40.0)) * dice.random(), person, verb, record, what)]
+    return [Wish(started + dice.choice((0.0, 0.5, 5.0, 15.0, 30.0)) * dice.random(), person, verb, record, what)]
 
 
 def _all(plan: Plan) -> list[tuple[str, Script]]:
@@ -183,7 +195,7 @@ def _fault(dice: random.Random, plan: Plan) -> Fault:
     if dice.random() < 0.2 and kind not in ("clock is set", "clock drifts", "dies", "freezes"):
         return Fault(dice.choice(PEOPLE), kind, nth=dice.randint(1, 25), span=dice.choice((1.0, 5.0, 20.0)))
     if kind in ("dies", "freezes", "clock is set"):
-        return Fault(process, kind, at=dice.uniform(1, BUSY_SECONDS), span=dice.choice((1.0, 10.0, 30.0, 60.0)))
+        return Fault(process, kind, at=dice.uniform(1, BUSY_SECONDS), span=dice.choice((1.0, 5.0, 15.0, 30.0)))
     if kind == "clock drifts":
         return Fault(process, kind, span=dice.uniform(-0.03, 0.03))
-    return Fault(process, kind, nth=dice.randint(1, 70), span=dice.choice((1.0, 10.0, 30.0, 60.0)))
+    return Fault(process, kind, nth=dice.randint(1, 70), span=dice.choice((1.0, 5.0, 15.0, 30.0)))

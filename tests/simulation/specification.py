@@ -26,11 +26,12 @@ The promises:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from tests.simulation.family import Family, Member
 from tests.simulation.history import Found, Happening, Order
-from tests.simulation.script import Do, Script, Word
+from tests.simulation.script import Do, Word
 
 PENDING, RUNNING, WAITING, ASKS = "PENDING", "RUNNING", "WAITING", "NEEDS_APPROVAL"
 DONE, ERROR, CANCELLED = "DONE", "ERROR", "CANCELLED"
@@ -77,65 +78,19 @@ class Life(NamedTuple):
         return f"{self.part}.{self.place}"
 
 
-class Member(NamedTuple):
-    """What never changes of a record of a family."""
-
-    record: str
-    workflow: str
-    script: Script
-    parent: str = ""
-    #: Which children of its parent it is one of: their name, and how often the parent had started children by then.
-    of: str = ""
-    family: int = 0
+#: Of each record of a family the places where it can be.
+Lives = Sequence[frozenset[Life]]
 
 
-class State(NamedTuple):
-    """Where all of a family can be: of each record the possibilities. And which orders to the whole ledger stand."""
-
-    lives: tuple[frozenset[Life], ...]
-    #: Halted: workflows, or everything ("").
-    halted: frozenset[str] = frozenset()
-
-
-class Specification:
-    """The promises to one family: a record that people started, and all that descends from it."""
-
-    def __init__(self, members: Iterable[Member]) -> None:
-        self.members = sorted(members)
-        self.numbers = {member.record: number for number, member in enumerate(self.members)}
-        self.children: dict[str, list[int]] = {member.record: [] for member in self.members}
-        for number, member in enumerate(self.members):
-            if member.parent:
-                self.children[member.parent].append(number)
-
-    def beginning(self) -> State:
-        return State(tuple(frozenset({Life()}) for _ in self.members))
+class Specification(Family):
+    """The promises to one family."""
 
     # -- the moves that Quire makes by itself -------------------------------------------------------------------
 
-    def later(self, state: State) -> State:
-        """All that can be after any number of Quire's own moves."""
-        lives = list(state.lives)
-        todo = set(range(len(lives)))
-        while todo:
-            number = todo.pop()
-            found = set(lives[number])
-            new = list(found)
-            while new:
-                new = [life for old in new for life in self.moves(number, old, lives, state) if life not in found]
-                found.update(new)
-            if len(found) > len(lives[number]):
-                lives[number] = frozenset(found)
-                member = self.members[number]
-                todo.update(self.children[member.record])
-                if member.parent:
-                    todo.add(self.numbers[member.parent])
-        return state._replace(lives=tuple(lives))
-
-    def moves(self, number: int, life: Life, lives: list[frozenset[Life]], state: State) -> Iterator[Life]:
+    def moves(self, number: int, life: Life, lives: Lives) -> Iterator[Life]:
         """The next moves of one record."""
         member = self.members[number]
-        parents = lives[self.numbers[member.parent]] if member.parent else frozenset()
+        parents = self.parents(number, lives)
         if not life.there:
             if any(parent.begun and parent.families >= member.family for parent in parents):
                 yield life._replace(there=True)
@@ -154,8 +109,7 @@ class Specification:
             elif life.wish == "cancel":
                 yield life._replace(end=CANCELLED, wish="")
         if life.undoing:
-            descendants = self.descendants(number)
-            if not life.wish and all(any(not one.open for one in lives[n]) for n in descendants):
+            if not life.wish and all(any(not one.open for one in lives[n]) for n in self.descendants(number)):
                 yield life._replace(end=CANCELLED)
             return
         if life.rests:
@@ -163,11 +117,11 @@ class Specification:
         if do is None:
             yield life._replace(end=DONE)
             return
-        yield from self.goes_on(number, life, do, lives, state)
+        yield from self.goes_on(number, life, do, lives)
         if not acting and self.may_fail(number, life, lives):
             yield undoing(life) if member.workflow == "undoing" else life._replace(end=ERROR)
 
-    def goes_on(self, number: int, life: Life, do: Do, lives: list[frozenset[Life]], state: State) -> Iterator[Life]:
+    def goes_on(self, number: int, life: Life, do: Do, lives: Lives) -> Iterator[Life]:
         """How the thing at which a record is can come to be done."""
         if life.done:
             yield self.beyond(number, life)
@@ -176,19 +130,17 @@ class Specification:
             case Word.ACT if life.begun:
                 yield life._replace(done=True)
                 yield life._replace(begun=False)  # it surely did not happen
-            case Word.SLEEP | Word.CALL:
-                yield life._replace(done=True)
-            case Word.FAIL if 0 <= do.times < TRIES:
+            case Word.SLEEP | Word.CALL | Word.FAIL if 0 <= do.times < TRIES:
                 yield life._replace(done=True)
             case Word.WAIT:
-                heard = next((signal for signal in life.signals if signal[0] == do.name), None)
-                if heard is not None:
-                    signals = list(life.signals)
-                    signals.remove(heard)
-                    yield hears(life, heard[1])._replace(signals=tuple(signals))
+                heard = [n for n, (name, _) in enumerate(life.signals) if name == do.name][:1]
+                for n in heard:
+                    left = (*life.signals[:n], *life.signals[n + 1 :])
+                    yield hears(life, life.signals[n][1])._replace(signals=left)
             case Word.CHILDREN if not life.begun:
                 if not life.wish and life.halt != HELD:
-                    yield life._replace(begun=True, families=life.families + 1)
+                    for family in self.families_after(number, do.name, life.families):
+                        yield life._replace(begun=True, families=family)
             case Word.CHILDREN:
                 here = self.here(number, life)
                 if here and all(any(_counts(child, life, keep=do.keep) for child in lives[n]) for n in here):
@@ -196,13 +148,7 @@ class Specification:
 
     def next_of(self, number: int, life: Life) -> Do | None:
         """What a record does next; None: its script is done."""
-        parts = self.members[number].script.parts
-        return parts[life.part][life.place] if life.part < len(parts) else None
-
-    def so_far(self, number: int, life: Life) -> tuple[Do, ...]:
-        """What a record has come to in this visit."""
-        parts = self.members[number].script.parts
-        return parts[life.part][: life.place + 1] if life.part < len(parts) and not life.rests else ()
+        return self.do_at(number, life.part, life.place)
 
     def beyond(self, number: int, life: Life) -> Life:
         """The record comes to the next thing: of the same visit, or of the next part."""
@@ -213,9 +159,9 @@ class Specification:
         part = life.part + 1
         return life._replace(part=part, place=0, visit=life.visit + 1, rests=part in script.rests)
 
-    def may_fail(self, number: int, life: Life, lives: list[frozenset[Life]]) -> bool:
+    def may_fail(self, number: int, life: Life, lives: Lives) -> bool:
         """Whether something of this visit, up to where the record is, can fail so often that the record does."""
-        for do in self.so_far(number, life):
+        for do in self.up_to(number, life.part, life.place):
             if do.word in (Word.FAIL, Word.ACT) and do.times:
                 return True
         here = self.next_of(number, life)
@@ -226,64 +172,28 @@ class Specification:
     def here(self, number: int, life: Life) -> list[int]:
         """The children for which a record waits."""
         do = self.next_of(number, life)
-        name, members = do.name if do is not None else "", self.members
-        own = self.children[members[number].record]
-        return [n for n in own if (members[n].of, members[n].family) == (name, life.families)]
-
-    def descendants(self, number: int) -> list[int]:
-        own = self.children[self.members[number].record]
-        return [found for n in own for found in (n, *self.descendants(n))]
+        return self.born(number, do.name if do is not None else "", life.families)
 
     # -- orders -------------------------------------------------------------------------------------------------
 
-    def concerns(self, order: Order) -> bool:
-        return not order.record or order.record in self.numbers
+    def ordered(self, number: int, life: Life, halted: frozenset[str], order: Order) -> Life:
+        """What becomes of a record by an order to its workflow, or to all. ``halted``: what is halted after it."""
+        workflow = self.members[number].workflow
+        if order.what not in ("", workflow) or not life.open:
+            return life
+        if order.verb == "halt":
+            return life._replace(halt=HELD)
+        back = order.verb == "resume --cancelled" and life.halt == HELD and not halted & {"", workflow}
+        return life._replace(halt=RETURNS) if back else life  # what another halt holds stays held
 
-    def obeys(self, state: State, order: Order) -> State | None:
-        """Where all can be after this order was answered as it was; None: it cannot have been answered so."""
-        if not order.record:
-            return self._of_ledger(state, order)
-        number = self.numbers[order.record]
-        halted = bool(state.halted & {"", self.members[number].workflow})
-        found = {new for life in state.lives[number] for new in self.answers(number, life, halted, order)}
-        after = _with(state, number, found)
-        if after is None or order.refused or order.answered_at is None:
-            return after
-        after = self.later(after)  # the answer says where the record is once the order has been taken
-        return _with(after, number, {life for life in after.lives[number] if self.can_read(number, life, order.answer)})
-
-    def _of_ledger(self, state: State, order: Order) -> State | None:
-        scope = order.what
-        halted = state.halted | {scope} if order.verb == "halt" else state.halted
-        if order.verb.startswith("resume"):
-            halted = halted - {scope}
-        concerned = [scope in ("", member.workflow) for member in self.members]
-        if order.verb == "resume --cancelled":  # what another halt holds stays held
-            concerned = [one and not halted & {"", self.members[n].workflow} for n, one in enumerate(concerned)]
-        halt = {"halt": HELD, "resume --cancelled": RETURNS}.get(order.verb)
-        if halt is None:
-            return state._replace(halted=halted)
-        lives = [
-            frozenset(_halted(life, halt) for life in found) if mine else found
-            for found, mine in zip(state.lives, concerned, strict=True)
-        ]
-        return State(tuple(lives), halted)
-
-    def brought_back(self, state: State, order: Order) -> State:
-        """``resume --cancelled`` has been answered: by now all are back, but for children without a parent."""
-
-        def back(number: int, life: Life) -> Iterator[Life]:
-            member = self.members[number]
-            orphan = member.parent and any(not one.open for one in state.lives[self.numbers[member.parent]])
-            if life.halt != RETURNS or order.what not in ("", member.workflow):
-                yield life
-            elif orphan:
-                yield from (life, life._replace(halt=HELD), life._replace(halt=FREE))
-            else:
-                yield life._replace(halt=FREE)
-
-        lives = (frozenset(new for life in found for new in back(n, life)) for n, found in enumerate(state.lives))
-        return state._replace(lives=tuple(lives))
+    def is_back(self, number: int, life: Life, order: Order, lives: Lives) -> Iterator[Life]:
+        """``resume --cancelled`` has been answered: the record is back. Exception: a child whose parent is not."""
+        if life.halt != RETURNS or order.what not in ("", self.members[number].workflow):
+            yield life
+            return
+        yield life._replace(halt=FREE)
+        if any(not one.open or one.halt == HELD for one in self.parents(number, lives)):
+            yield from (life, life._replace(halt=HELD))
 
     def answers(self, number: int, life: Life, halted: bool, order: Order) -> Iterator[Life]:
         """What becomes of a record by an order that was answered so. Nothing: it cannot have been answered so."""
@@ -298,16 +208,16 @@ class Specification:
         do = self.next_of(number, life)
         held = halted or life.halt == HELD
         asks = do is not None and do.word is Word.ASK and not life.done and not life.rests
-        in_doubt = (do is not None and do.word is Word.ACT and life.begun and not life.done) or life.undoing
+        acting = do is not None and do.word is Word.ACT and life.begun and not life.done
+        anew = life._replace(place=0, visit=life.visit + 1, begun=False, done=False, rests=False, end="", wish="")
         match order.verb:
             case "start":
                 return [life] if life.there else [] if halted else [life._replace(there=True)]
             case "look":
                 return [life] if life.there else []
             case "cancel" if life.open:
-                if life.undoing:
-                    return [life._replace(wish="cancel"), life]
-                return [life._replace(wish=life.wish or "cancel")]
+                wished = life._replace(wish=life.wish or "cancel")
+                return [wished, life] if life.undoing else [wished]
             case "cancel --undo" if life.there and not life.undoing:
                 wished = life._replace(wish="undo")
                 return [wished] if not life.end else [] if halted else [undoing(life)]
@@ -315,10 +225,16 @@ class Specification:
                 return [life._replace(signals=(*life.signals, (order.what, str(order.value))))]
             case "answer" if life.open and asks and not held:
                 return [hears(life, str(order.value))]
-            case "resolve" if life.open and in_doubt:
+            case "resolve" if life.open and (acting or life.undoing):
                 return [life, life._replace(done=True), life._replace(begun=False)]
-            case "move" if life.open and life.rests and not held:
-                return [life._replace(rests=False, visit=life.visit + 1)]
+            case "move" if life.there and life.end in ("", ERROR) and not (held or acting or life.undoing):
+                return [anew] if do is not None else []
+            case "rewind" if life.there and not (halted or acting):
+                return [anew._replace(undoing=False, halt=FREE)]
+            case "edit" if life.there and life.end != DONE:
+                return [life]
+            case "priority" if life.there:
+                return [life]
             case "retry" if life.there and life.end != DONE and not halted:
                 return [*self.tried_again(number, life)]
         return []
@@ -326,28 +242,25 @@ class Specification:
     def may_refuse(self, number: int, life: Life, halted: bool, order: Order) -> bool:
         """Whether an order may be refused that may as well be taken.
 
-        A retry of what does not back off, of a child, and of what was taken back. An undo of what a halt holds, unless
-        something of it is under way.
+        A retry of what does not back off, of a child, and of what was taken back. A move, a rewind or an edit of what
+        runs. An undo of what a halt holds, unless something of it is under way.
         """
+        child = bool(self.members[number].parent)
         if order.verb == "retry":
-            return life.open or bool(self.members[number].parent) or life.undoing
+            return life.open or child or life.undoing
+        if order.verb in ("move", "rewind", "edit"):
+            return life.open or (child and order.verb != "edit")
         return order.verb == "cancel --undo" and halted
 
     def tried_again(self, number: int, life: Life) -> Iterator[Life]:
         """A record is tried again: it goes on where it is. Children that failed are done again."""
         life = life._replace(end="", wish="", halt=FREE)
         yield life
-        for place, do in enumerate(self.so_far(number, life)):
+        for place, do in enumerate(self.up_to(number, life.part, life.place)):
             if do.word is Word.CHILDREN:
                 yield life._replace(place=place, begun=False, done=False)
 
     # -- what is seen -------------------------------------------------------------------------------------------
-
-    def sees(self, state: State, happening: Happening) -> State | None:
-        """Where all can be once this was seen; None: it cannot have happened."""
-        number = self.numbers[happening.record]
-        found = {new for life in state.lives[number] for new in self.seen(number, life, happening)}
-        return _with(state, number, found)
 
     def seen(self, number: int, life: Life, happening: Happening) -> Iterator[Life]:
         do = self.next_of(number, life)
@@ -376,7 +289,7 @@ class Specification:
         if life.end or not life.there:
             return status == life.end
         if status in (RUNNING, PENDING):
-            return status == RUNNING or (life.halt != HELD and not life.wish)
+            return status == RUNNING or life.undoing or (life.halt != HELD and not life.wish)
         do = self.next_of(number, life)
         acting = do is not None and do.word is Word.ACT
         if status == CANCELLED:
@@ -387,43 +300,32 @@ class Specification:
         turn = (life.part, life.place) == (0, 0) and bool(self.members[number].parent)
         return status == WAITING and life.halt != HELD and (slow or life.rests or life.undoing or turn)
 
-    def rest(self, state: State, found: Mapping[str, Found]) -> str:
-        """What is wrong with where all came to rest; empty: nothing is."""
-        for number, member in enumerate(self.members):
-            status, sentence = found[member.record].status, found[member.record].sentence
-            fits = [life for life in state.lives[number] if self.rests(number, life, found[member.record], state)]
-            if not fits:
-                return f"{member.record} is {status} in the end, which it cannot be ({sentence})"
-            state = state._replace(lives=_put(state.lives, number, frozenset(fits)))
-        return ""
-
-    def rests(self, number: int, life: Life, found: Found, state: State) -> bool:
+    def rests(self, number: int, life: Life, all_found: Mapping[str, Found], lives: Lives) -> bool:
         """Whether a record that can be here can have come to rest so."""
+        member = self.members[number]
+        found = all_found[member.record]
         if life.end or not life.there:
             return found.status == life.end
         if life.halt == HELD:
             return found.status == CANCELLED
+        parents = self.parents(number, lives)
+        if parents and all(_lets_go(parent, member) for parent in parents):
+            return False
         do = self.next_of(number, life)
         if found.why == "signal":
             waits = do is not None and do.word is Word.WAIT and not life.done and not life.wish
             return waits and all(name != do.name for name, _ in life.signals if do is not None)
         if found.why == "children":
             here = self.here(number, life)
-            return life.begun and not life.done and any(one.open for n in here for one in state.lives[n])
-        return found.why == "turn"
-
-
-def _with(state: State, number: int, found: set[Life]) -> State | None:
-    return state._replace(lives=_put(state.lives, number, frozenset(found))) if found else None
-
-
-def _put(lives: tuple[frozenset[Life], ...], number: int, found: frozenset[Life]) -> tuple[frozenset[Life], ...]:
-    return (*lives[:number], found, *lives[number + 1 :])
+            return life.begun and not life.done and any(one.open for n in here for one in lives[n])
+        others = (one for one in all_found.values() if one.parent == member.parent)
+        return found.why == "turn" and any(one.why in ("signal", "children") for one in others)
 
 
 def _lets_go(parent: Life, child: Member) -> bool:
     """Whether a parent that is here does without this child."""
-    return parent.families >= child.family and not (parent.open and parent.begun and not parent.done)
+    waits = parent.open and parent.begun and not parent.done and parent.families == child.family
+    return parent.families >= child.family and not waits
 
 
 def _failed(child: Life, parent: Life) -> bool:
@@ -434,10 +336,6 @@ def _failed(child: Life, parent: Life) -> bool:
 def _counts(child: Life, parent: Life, *, keep: bool) -> bool:
     """Whether the parent need not wait for a child any more."""
     return child.end == DONE or (keep and _failed(child, parent))
-
-
-def _halted(life: Life, halt: str) -> Life:
-    return life._replace(halt=halt) if life.open and (halt == HELD or life.halt == HELD) else life
 
 
 def _heard(life: Life, word: Word, happening: Happening) -> bool:

@@ -45,6 +45,8 @@ def _happening(one: Happening) -> str:
             return f"The log says that {one.record} begins the {one.name}."
         case "acts":
             return f"The world: {one.record} does {one.name} (visit {one.visit}){process}."
+        case "is claimed" | "is let go":
+            return f"The log says that {one.record} {one.kind} ({one.name})."
         case "undoes":
             return f"The world: what {one.record} did as {one.name} is taken back{process}."
         case _:

@@ -30,7 +30,7 @@ from quire.testing import ToldClock
 from quire.testing.faults import PassingLedger
 from quire.upkeep.verify import verify
 from quire.worker.worker import Worker
-from tests.simulation.history import Found, Happening, History, Order
+from tests.simulation.history import CALL_SECONDS, Found, Happening, History, Order
 from tests.simulation.plan import BUSY_SECONDS, PEOPLE, Fault, Plan
 from tests.simulation.script import as_data
 from tests.simulation.told_loop import MachineClock, Process, ToldLoop
@@ -40,8 +40,6 @@ T = TypeVar("T")
 
 #: Shorter than in earnest, so that a takeover comes soon.
 LEASE_SECONDS = 20.0
-#: A store that does not answer is given up after this.
-CALL_SECONDS = 5.0
 #: After the faults everything comes to rest within so many seconds.
 MOST_QUIET_SECONDS = 1500.0
 
@@ -116,6 +114,15 @@ class Line(PassingLedger):
         self, verb: str, call: Callable[[], Awaitable[T]], fault: Fault | None, answer: asyncio.Future[T]
     ) -> None:
         """Carry a request to the store and its answer back. The process may be gone meanwhile."""
+        self.machine.system.faulty += fault is not None
+        try:
+            await self._there_and_back(verb, call, fault, answer)
+        finally:
+            self.machine.system.faulty -= fault is not None
+
+    async def _there_and_back(
+        self, verb: str, call: Callable[[], Awaitable[T]], fault: Fault | None, answer: asyncio.Future[T]
+    ) -> None:
         machine, clock = self.machine, self.machine.system.clock
         kind = fault.kind if fault is not None else ""
         span = fault.span if fault is not None else 0.0
@@ -187,6 +194,8 @@ class System:
         self.world = World(self.clock)
         self.history = History(happenings=self.world.happenings)
         self.quiet = False
+        #: How many requests are under way in which something goes wrong.
+        self.faulty = 0
         self.workers = [WorkingMachine(self, f"w{n + 1}", plan.versions[n]) for n in range(plan.workers)]
         self.people = {name: Person(self, name) for name in PEOPLE}
         self.clerk = Person(self, "clerk")
@@ -254,7 +263,9 @@ class System:
         self.quiet = True
         self.history.quiet_from = self.now
         end = self.now + MOST_QUIET_SECONDS
-        await self.clock.sleep(70.0)  # the last process has come back by then
+        machines = [*self.workers, *(person.machine for person in self.people.values())]
+        while self.faulty or any(machine.process.dead or machine.process.frozen for machine in machines):
+            await self.clock.sleep(1.0)
         await self.clerk.resume_all()
         calm = 0
         while self.now < end:
@@ -263,7 +274,7 @@ class System:
             calm = calm + 1 if not asked and not moving else 0
             if calm >= 3:
                 return
-            await self.clock.sleep(6.0)
+            await self.clock.sleep(4.0)
         names = ", ".join(f"{row.record_id} is {row.status}" for row in moving[:5])
         self.history.restless = f"{len(moving)} records still move after {MOST_QUIET_SECONDS:g} s: {names}"
 
@@ -293,7 +304,29 @@ class System:
                 history.happenings.append(
                     Happening(event.at, kind, receipt.record_id, receipt.visit, receipt.name, key=receipt.key)
                 )
+            elif event.kind in _HOLDS:
+                history.happenings.append(Happening(event.at, _HOLDS[event.kind], event.record_id, 0, event.kind))
         history.happenings.sort(key=lambda one: one.at)
+
+
+#: Lines of a log by which a worker holds a record, or lets it go.
+_HOLDS = {"claimed": "is claimed"} | dict.fromkeys(
+    (
+        "moved",
+        "waited",
+        "asked",
+        "failed",
+        "broke",
+        "done",
+        "yielded",
+        "lost",
+        "orphaned",
+        "cancelled",
+        "doubted",
+        "undone",
+    ),
+    "is let go",
+)
 
 
 def _moves(row: Record) -> bool:
@@ -429,7 +462,15 @@ class Person:
             case "retry":
                 return await client.retry(record)
             case "move":
-                return await client.move(record, what)
+                return await client.move(record, "work")
+            case "rewind":
+                return await client.retry(record, step="work")
+            case "priority":
+                return await client.prioritise(record, order.number)
+            case "edit":
+                seen = await client.get(record)
+                data = parse(seen.data) | {"edited": order.number}
+                return await client.edit(record, data, version=seen.version)
             case "answer":
                 return await client.answer(record, order.value, question=what)
             case "resolve":
@@ -465,7 +506,7 @@ class Person:
                 await self.order("resolve", row.record_id, wait.name, await self._truth(wait.key))
                 return 1
             if wait.on is On.REST:
-                await self.order("move", row.record_id, "work")
+                await self.order("move", row.record_id)
                 return 1
         return 0
 

@@ -6,8 +6,11 @@ import asyncio
 
 from quire.client.client import Client
 from quire.ledger.memory.ledger import MemoryLedger
+from quire.model.change import Claim, Holding
 from quire.model.record import Status
+from quire.run.run import Run
 from quire.testing import ToldClock
+from quire.testing.conformance import a_worker
 from quire.testing.faults import HoldingLedger
 from quire.workflows.workflow import Workflow
 
@@ -51,3 +54,21 @@ async def test_an_answer_that_comes_late_does_not_put_a_worker_behind() -> None:
         answer.release()
         await beat
         assert worker.now() == clock.now()
+
+
+async def test_an_undoing_takes_a_place_under_the_cap_of_its_workflow() -> None:
+    """Before, it ran beside as many records as the cap allows."""
+    clock = ToldClock()
+    ledger = MemoryLedger(clock)
+    flow: Workflow[dict[str, object], None, None] = Workflow("capped", cap=1)
+
+    @flow.step
+    async def work(run: Run[dict[str, object], None]) -> None: ...
+
+    async with Client(ledger, workflows=[flow], clock=clock) as client:
+        await client.start(flow, id="a")
+        await client.start(flow, id="b")
+        await client.cancel("b", undo=True)
+        await ledger.beat(a_worker("w"), Holding({}))
+        claimed = await ledger.claim(Claim("c", "w", tuple(flow.slots()), 10))
+        assert len(claimed.records) == 1

@@ -3,46 +3,86 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.simulation.breakages import BREAKAGES
+from tests.simulation.check import ORPHANS
 from tests.simulation.seeds import STORES, run, told
 
 ROOT = Path(__file__).parents[2]
-
-#: Fixed seeds, in lots that are tested side by side.
-LOTS = [range(first, first + 20) for first in range(0, 60, 20)]
-
-#: Seeds that found something in the engine that is mended since.
-KEPT = {
-    43: "a worker whose store answered late was behind by as much, and a sleep was too short",
-    116: "a `resume --cancelled` of everything was refused in the middle, over a workflow that another halt holds",
-}
+LOT = 20
+#: The seeds that are run each time, and how many more follow from the commit's id.
+FIXED, MORE = 300, 200
 
 #: For each deliberate breakage a seed that finds it.
 FOUND = {
-    "a halted child counts": 9,
-    "a child is born into an old halt": 9,
+    "a wish over a doubt is dropped": 11,
+    "a halted child counts": 5,
+    "a halt is not taken back for what runs": 37,
+    "a child is born into an old halt": 115,
+    "an undoing takes no place": 10,
+    "an undo only cancels": 0,
+    "a wish is forgotten at the next move": 11,
+    "a resume brings back what people cancelled": 13,
+    "a halt holds nothing back": 1,
+    "a pause stops nothing": 6,
+    "an effect begins over a wish": 70,
+    "undone in the wrong order": 1,
+    "descendants are not undone": 1,
+    "a cap does not count": 5,
+    "a signal before its wait is lost": 11,
+    "a signal is heard twice": 13,
+    "children are not let go": 1,
+    "nobody gets a turn": 0,
+}
+
+#: Breakages that no seed has found yet on this engine, of those that were run.
+NOT_YET: set[str] = {
+    "a late answer is the present",
+    "the last child wakes nobody",
+    "an effect begins under a halt",
+    "a loss is a try",
+    "an end comes over a doubt",
+    "a retry keeps the wish",
+    "a rate takes no tokens",
+    "absence is believed too soon",
 }
 
 
-@pytest.mark.parametrize("seeds", LOTS, ids=lambda seeds: f"from-{seeds.start}")
+def _from_the_commit() -> int:
+    """The first of the seeds that follow from the commit's id. Without a repository: the same each time."""
+    git = shutil.which("git")
+    asked = [git, "rev-parse", "HEAD"] if git is not None else [sys.executable, "-c", ""]
+    answer = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return 1_000_000 + int(answer[:6] or "0", 16) * MORE
+
+
+LOTS = [range(first, first + LOT) for first in range(0, FIXED, LOT)]
+LOTS += [range(_from_the_commit() + first, _from_the_commit() + first + LOT) for first in range(0, MORE, LOT)]
+
+
+@pytest.mark.parametrize("seeds", LOTS, ids=[f"lot-{number}" for number, _ in enumerate(LOTS)])
 def test_no_promise_is_broken(seeds: range) -> None:
-    found = {seed: outcome.violations for seed in seeds if (outcome := run(seed)).violations}
+    found = {seed: broken for seed in seeds if (broken := [one for one in run(seed).violations if one.kind != ORPHANS])}
     assert not found, f"tell the story of one: python -m tests.simulation --tell {next(iter(found))}"
 
 
-@pytest.mark.parametrize("seed", KEPT, ids=str)
-def test_what_was_found_stays_mended(seed: int) -> None:
-    assert not run(seed).violations
+def test_no_promise_is_broken_on_sqlite() -> None:
+    assert not {seed: outcome.violations for seed in range(10) if (outcome := run(seed, "sqlite")).violations}
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_breakage_is_found(name: str) -> None:
     assert run(FOUND[name], breakage=name).violations
+
+
+def test_every_breakage_has_a_seed() -> None:
+    assert set(FOUND) | NOT_YET == {breakage.name for breakage in BREAKAGES}
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -63,7 +103,12 @@ def test_two_runs_of_a_seed_tell_the_same_story_in_any_process(store: str) -> No
 
 
 def test_a_story_says_who_did_what_and_what_was_promised() -> None:
-    name = "a halted child counts"
+    name = "children are not let go"
     text = told(FOUND[name], breakage=name)
-    assert "asks: halt" in text
+    assert " asks: " in text
     assert "What was promised, and does not hold:" in text
+
+
+def test_the_specification_can_be_read_at_one_sitting() -> None:
+    text = (Path(__file__).parent / "specification.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400

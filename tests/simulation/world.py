@@ -20,6 +20,10 @@ T = TypeVar("T")
 
 #: An act is given up after so long; its target shows it after so long.
 TIMEOUT, SETTLE = 8.0, 2.0
+#: So many records of the workflow ``capped`` run at a time.
+CAP = 2
+#: At most so many effects that are rated begin in so many seconds.
+RATE_COUNT, RATE_SECONDS = 3.0, 10.0
 
 
 class Trouble(Exception):
@@ -150,7 +154,7 @@ async def undone(act: Act[Site], what: str, seconds: float, times: int, unclear:
     return await act.deps.act(act, what, seconds, times, unclear)
 
 
-@effect(timeout=TIMEOUT, settle=SETTLE, rate=rate(3, "10s", "simulated"))
+@effect(timeout=TIMEOUT, settle=SETTLE, rate=rate(RATE_COUNT, RATE_SECONDS, "simulated"))
 async def rated(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
     return await act.deps.act(act, what, seconds, times, unclear)
 
@@ -179,6 +183,8 @@ async def work(run: Run[dict[str, Any], Site], flows: dict[str, Workflow[Any, An
     world, data = run.deps.world, run.data
     script = from_data(data)
     record, visit, part = run.record_id, run.visit, data["part"]
+    if part == len(script.parts):  # a person rewound what had come to its end
+        return "end"
     for place, do in enumerate(script.parts[part]):
         where, value = f"{part}.{place}", None
         match do.word:
@@ -239,7 +245,7 @@ def _workflow(name: str, version: int, flows: dict[str, Workflow[Any, Any, Site]
         deps=Site,
         version=version,
         retry=Retry(ATTEMPTS, first="2s"),
-        cap=2 if name == "capped" else None,
+        cap=CAP if name == "capped" else None,
         on_failure="undo" if name == "undoing" else "error",
     )
 

@@ -391,7 +391,7 @@ class Workflow(Generic[D, R, X]):
                     replace(self.slot(step), step=name, also=tuple(other for other in names if other != name))
                     for name in names
                 ]
-        return [*found, Slot(self.name, UNDO, seconds(TIMEOUT))]
+        return [*found, Slot(self.name, UNDO, seconds(TIMEOUT), workflow_cap=self.cap)]
 
     def step_sources(self) -> dict[str, Source]:
         """What the source code of each step names: signals, people, children."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quire import Act, Dropped, Fail, Prepare, Retry, Run, Status, SyncRun, Workflow, effect, workflow
+from quire import Act, Dropped, Fail, NotDone, Prepare, Retry, Run, Status, SyncRun, Workflow, effect, workflow
 from quire.client.client import Client
 from quire.errors import IllegalMove
 from quire.explain.stuck import look
@@ -26,6 +26,7 @@ class Bank:
     taken_back: list[str] = field(default_factory=list)
     rate: int = 2
     calls: list[str] = field(default_factory=list)
+    busy: int = 0
 
 
 def converted(act: Act[Bank], to: str, amount: int) -> int:
@@ -45,6 +46,9 @@ def take_back(act: Act[Bank], value: str) -> None:
 @effect(prepare=Prepare(converted, slip), undo=take_back, settle="0s")
 async def pay(act: Act[Bank], to: str, amount: int) -> str:
     act.deps.calls.append(f"act with {act.prepared}")
+    if act.deps.busy:
+        act.deps.busy -= 1
+        raise NotDone("busy")
     act.deps.paid.append((to, amount))
     return f"paid {to}"
 
@@ -262,6 +266,38 @@ async def test_what_is_another_thing_by_now_is_asked_anew(released: bool) -> Non
         await client.work()
         assert desk.bank.calls[-1] == "act with slip over 21"
     assert desk.bank.paid == [("acme", 7)]
+
+
+async def test_what_comes_back_to_what_was_released_before_is_asked_again() -> None:
+    """The release was of an intent that has not been parked since."""
+    desk = Desk()
+    async with desk.client as client:
+        await desk.begin()
+        await client.answer("p", "approve")
+        desk.bank.rate = 3
+        await client.work()
+        desk.bank.rate = 2
+        await client.edit("p", {})  # the step looks again
+        await client.work()
+        assert await desk.status() is Status.NEEDS_APPROVAL and (await desk.parked()).prepared == "14"
+        await client.answer("p", "approve")
+        await client.work()
+        assert await desk.status() is Status.DONE
+    assert desk.bank.paid == [("acme", 7)]
+
+
+async def test_what_was_released_and_surely_did_not_happen_is_not_asked_again() -> None:
+    desk = Desk()
+    desk.bank.busy = 2
+    async with desk.client as client:
+        await desk.begin()
+        await client.answer("p", "approve")
+        for _ in range(3):
+            await client.work()
+            desk.clock.advance(10)
+        assert await desk.status() is Status.DONE
+    assert desk.bank.paid == [("acme", 7)]
+    assert desk.bank.calls.count("reserve") == 1
 
 
 async def test_other_arguments_are_asked_anew() -> None:

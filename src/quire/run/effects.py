@@ -41,6 +41,9 @@ from quire.workflows.effect import Act, Asks, Dropped, Effect, NotDone, PrepareA
 
 log = logging.getLogger("quire.worker")
 
+#: In the key of the question whether a parked intent is released.
+_RELEASE = "release"
+
 #: How long to leave an effect, at the least, to whoever is doing it: another record, or an earlier pass.
 LOOK_AGAIN_SECONDS = 2.0
 
@@ -148,7 +151,10 @@ async def _asked(hold: Hold, call: _Call) -> Wait | None:
     actor = await actor_of(hold, effect, _act_key(hold, key, known))
     shown = _shown(call, await _checked(hold, call, _act_key(hold, key, known)), actor)
     print_ = approval.shown_print(shown)
-    question = key_of(key, "release", print_)
+    if known is not None and known.stage is Stage.VOID and _was_released(hold, key, print_):
+        return None
+    parked = _parked(hold, call, actor, known)
+    question = key_of(key, _RELEASE, parked.nonce)
     if (answer := hold.known.get(question)) is not None:
         _check_released(call, parse(answer.value))
         return None
@@ -156,31 +162,45 @@ async def _asked(hold: Hold, call: _Call) -> Wait | None:
     options = {field.name: getattr(asks, field.name) for field in dataclasses.fields(asks) if field.name != "text"}
     options |= {"show": shown, "edit": (), "choices": ("approve", "reject")}
     wait = waits.question(hold, question, text, options)
-    content = (hold.record.record_id, Stage.PARKED, call.hash, call.checked, actor)
-    if known is None or (known.record_id, known.stage, known.args_hash, known.prepared, known.actor) != content:
-        known = hold.receipt(
-            Kind.ONCE,
-            key,
-            effect.name,
-            "",
-            stage=Stage.PARKED,
-            fn=effect.path,
-            args=call.text,
-            args_hash=call.hash,
-            act_key=known.act_key if known is not None else "",
-            prepared=call.checked or "",
-            actor=actor,
-            nonce=next_id(),
-        )
-        hold.answer(known)
     if approval.expired(wait, hold.host.now()):
         said = approval.said(Answer(approval.EXPIRED), hold.record)
         hold.tell("expired", question=text)
         hold.answer(hold.receipt(Kind.ASK, question, text, dump(said), args_hash=print_))
-        hold.answer(replace(known, stage=Stage.DROPPED))
+        hold.answer(replace(parked, stage=Stage.DROPPED))
         _check_released(call, said)
         return None
-    return replace(wait, about={**(wait.about or {}), PARKED: {"key": key, "nonce": known.nonce}})
+    return replace(wait, about={**(wait.about or {}), PARKED: {"key": key, "nonce": parked.nonce}})
+
+
+def _parked(hold: Hold, call: _Call, actor: str, known: Receipt | None) -> Receipt:
+    """The intent that people are asked about: what is parked already, or was, if it is the same thing; or a new one."""
+    if known is not None and known.stage in BEFORE:
+        content = (hold.record.record_id, call.hash, call.checked, actor)
+        if (known.record_id, known.args_hash, known.prepared, known.actor) == content:
+            return known
+    parked = hold.receipt(
+        Kind.ONCE,
+        call.key,
+        call.effect.name,
+        "",
+        stage=Stage.PARKED,
+        fn=call.effect.path,
+        args=call.text,
+        args_hash=call.hash,
+        act_key=known.act_key if known is not None else "",
+        prepared=call.checked or "",
+        actor=actor,
+        nonce=next_id(),
+    )
+    hold.answer(parked)
+    return parked
+
+
+def _was_released(hold: Hold, key: str, print_: str) -> bool:
+    """Whether people have released this very content for an act that surely did not happen then."""
+    release = key_of(key, _RELEASE)
+    answers = [row for row in hold.known.values() if row.kind is Kind.ASK and row.key.startswith(release)]
+    return any(row.args_hash == print_ and parse(row.value)["choice"] == "approve" for row in answers)
 
 
 def _shown(call: _Call, checked: str, actor: str) -> dict[str, Any]:

@@ -556,13 +556,7 @@ async def _in_doubt(
     host = hold.host
     schema = schema_of(returns(effect.act))
     if effect.repeat:
-        # Acting again is harmless; acting at the same time as somebody who still may need not be.
-        if _acts_here(hold, intent) or (host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent)):
-            name = f"{effect.name} to end elsewhere"
-            until = max(intent.act_by or 0.0, host.now() + LOOK_AGAIN_SECONDS)
-            await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
-        await _check_actor(hold, effect, intent)
-        await hold.deliver(_void(hold, intent))
+        await _to_repeat(hold, effect, intent)
         return None
     settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)
     if _acts_here(hold, intent):  # in a thread that has outlived its time: nobody need be asked before it has ended
@@ -586,21 +580,37 @@ async def _in_doubt(
     if unknown is not None:
         await hold.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}", schema))
     if not isinstance(found, NotDone):
-        try:
-            text, _ = returns(effect.act).nearest(found, f"what the probe of {effect.name!r} found")
-        except Exception as error:  # noqa: BLE001 - a type's own code may raise anything; it was found all the same
-            hold.tell("effect.unfit", effect=effect.name, problem=failure_of(error).error)
-            text = ""
-        receipt = host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
-        hold.known[intent.key] = receipt
-        await hold.deliver(receipt)
-        return receipt
+        return await _found(hold, effect, intent, found)
     if effect.fenced or ended:
         await hold.deliver(_void(hold, replace(intent, prepared="") if isinstance(found, PrepareAgain) else intent))
         return None
     why = "it is not there, but its worker may still be acting"
     await hold.block(doubted(intent.key, effect.name, why, schema))
     return None
+
+
+async def _to_repeat(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt) -> None:
+    """Acting again is harmless. Acting at the same time as another worker that still may act need not be."""
+    host = hold.host
+    if _acts_here(hold, intent) or (host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent)):
+        name = f"{effect.name} to end elsewhere"
+        until = max(intent.act_by or 0.0, host.now() + LOOK_AGAIN_SECONDS)
+        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
+    await _check_actor(hold, effect, intent)
+    await hold.deliver(_void(hold, intent))
+
+
+async def _found(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Receipt:
+    """The receipt of what the probe found."""
+    try:
+        text, _ = returns(effect.act).nearest(value, f"what the probe of {effect.name!r} found")
+    except Exception as error:  # noqa: BLE001 - a type's own code may raise anything; it was found all the same
+        hold.tell("effect.unfit", effect=effect.name, problem=failure_of(error).error)
+        text = ""
+    receipt = hold.host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
+    hold.known[intent.key] = receipt
+    await hold.deliver(receipt)
+    return receipt
 
 
 async def _settles(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float) -> None:

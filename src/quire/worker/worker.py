@@ -65,6 +65,8 @@ class Worker:
 
     #: Known when the worker runs.
     ledger_id = ""
+    #: A worker that ends when it is idle waits for what falls due within so many seconds.
+    soon = 0.0
 
     def __init__(
         self,
@@ -126,8 +128,6 @@ class Worker:
         #: How many starts are under way whose records may begin here at once.
         self._starting = 0
         self._until_idle = False
-        #: A worker that ends when it is idle waits for what falls due within so many seconds.
-        self.soon = 0.0
         #: The task in which ``run`` is.
         self._running: asyncio.Task[Any] | None = None
         self._ended = asyncio.Event()

@@ -199,18 +199,11 @@ def test_no_page_is_wider_than_the_screen(api: Api, page: Any, width: int) -> No
     for kind in ("document", "spreadsheet", "presentation", "form", "folder"):
         api("POST", "/drive/v3/files", {"name": "a long name of a file " * 4, "mimeType": APPS + kind})
     page.set_viewport_size({"width": width, "height": 800})
-    deck = api("GET", "/drive/v3/files", q=f"mimeType='{APPS}presentation'")["files"][0]["id"]
-    for path in (
-        "",
-        "drive",
-        "docs",
-        "outbox",
-        "mail",
-        f"mail/{CLIENT}",
-        "calendar",
-        "forms",
-        "chat",
-        f"slides/{deck}",
-    ):
+    found = {one["mimeType"]: one["id"] for one in api("GET", "/drive/v3/files")["files"]}
+    deck, doc = found[APPS + "presentation"], found[APPS + "document"]
+    table = {"insertTable": {"rows": 2, "columns": 3, "endOfSegmentLocation": {}}}
+    api("POST", f"/v1/documents/{doc}:batchUpdate", {"requests": [table]})
+    lists = ("", "drive", "docs", "outbox", "mail", f"mail/{CLIENT}", "calendar", "forms", "chat")
+    for path in (*lists, f"slides/{deck}", f"doc/{doc}"):
         at(page, api, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path

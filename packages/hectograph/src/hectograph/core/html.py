@@ -12,7 +12,8 @@ _STYLE = """
 *{box-sizing:border-box}body{font:15px/1.5 system-ui,sans-serif;margin:0;color:#202124;background:#fff}
 nav{display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;padding:.7rem 1rem;border-bottom:1px solid #dadce0;background:#f8f9fa}
 nav a{color:#1a73e8;text-decoration:none}nav a.on{color:#202124;font-weight:600}
-main{max-width:62rem;margin:0 auto;padding:1rem}h1{font-size:1.5rem;font-weight:500;margin:.4rem 0 1rem}
+main{max-width:62rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}
+h1{font-size:1.5rem;font-weight:500;margin:.4rem 0 1rem}
 h2{font-size:1.1rem;font-weight:600;margin:1.4rem 0 .5rem}a{color:#1a73e8}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.4rem .6rem;border-bottom:1px solid #dadce0;
 vertical-align:top;overflow-wrap:anywhere}th{font-weight:600;color:#5f6368}
@@ -26,8 +27,9 @@ button{background:#0b57d0;color:#fff;border-color:#0b57d0;cursor:pointer}button.
 button.on{background:#146c2e;border-color:#146c2e;color:#fff}
 .bubble{background:#f1f3f4;border-radius:10px;padding:.5rem .8rem;margin:.5rem 0;max-width:46rem}
 .unread{font-weight:600}img{max-width:100%}fieldset{border:1px solid #dadce0;border-radius:8px;margin:.7rem 0}
-@media(max-width:600px){main{padding:.7rem}thead{display:none}tr{display:block;border-bottom:1px solid #dadce0;
-padding:.4rem 0}td{display:block;border:0;padding:.1rem .2rem}}
+@media(max-width:600px){main{padding:.7rem}thead{display:none}table,tbody{display:block}
+tr{display:block;border-bottom:1px solid #dadce0;padding:.4rem 0}td{display:block;border:0;padding:.1rem .2rem}
+td[data-of]::before{content:attr(data-of) ": ";color:#5f6368}}
 """
 
 #: The pages that every page leads to.
@@ -61,10 +63,14 @@ HEADERS = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-stor
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]], empty: str) -> str:
     """Return a table of cells that are HTML already, or the sentence for an empty one."""
-    lines = ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+    # On a narrow screen there are no heads: each cell but the first says what it is.
+    names = list(heads)
+    said = ["", *(f' data-of="{escape(word)}"' if word else "" for word in names[1:])]
+    cells = ((f"<td{of}>{cell}</td>" for of, cell in zip(said, row, strict=True)) for row in rows)
+    lines = [f"<tr>{''.join(row)}</tr>" for row in cells]
     if not lines:
         return f"<p class=quiet>{escape(empty)}</p>"
-    head = "".join(f"<th>{escape(word)}</th>" for word in heads)
+    head = "".join(f"<th>{escape(word)}</th>" for word in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 

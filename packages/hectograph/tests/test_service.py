@@ -97,6 +97,17 @@ def test_a_quota_is_set_for_one_counter_of_one_api(api: Api) -> None:
     assert [book.values("A1") for _ in range(3)] == [[["1"]]] * 3
 
 
+def test_the_tokens_of_one_account_share_its_limits(api: Api) -> None:
+    api("POST", "/emulator/settings", {"quotas": {"tasks": {"queries": {"per_user": 2}}}})
+    for token in ("t1", "t2"):
+        declared(api, token=token)
+        api.user = token
+        api("GET", "/tasks/v1/users/@me/lists")
+    assert refused(api, "GET", "/tasks/v1/users/@me/lists").status == 403
+    api.user = "another"
+    assert api("GET", "/tasks/v1/users/@me/lists")["items"]
+
+
 def called(api: Api) -> list[str]:
     return [name.removeprefix("kind ") for name in api("GET", "/emulator/counters")["counters"] if "kind" in name]
 

@@ -154,7 +154,9 @@ class App:
         if "sortRange" in call.inside and faults.take(call, "sort_500") is not None:
             raise ApiError.sheets(500, "Internal error encountered.")
         charges = list(service.charges(method_call))
-        refused = world.quota.charge(service.name, call.user, charges, world.now())
+        # The tokens of one account share its limits; a token that nobody declared has limits of its own.
+        user = method_call.caller.email if call.user in world.people.declared else call.user
+        refused = world.quota.charge(service.name, user, charges, world.now())
         if refused is not None:
             world.count("refused by quota")
             raise self._limited(service.over(refused), None)

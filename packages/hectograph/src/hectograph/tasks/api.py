@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hectograph.core.clock import stamp
 from hectograph.core.error import CALENDAR, ApiError
 from hectograph.core.http import Response
-from hectograph.core.quota import Charge, Limit
+from hectograph.core.quota import Charge, Exceeded, Limit
 from hectograph.core.service import MethodCall, Play, Service
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ class TasksApi(Service):
 
     def charges(self, call: MethodCall) -> Iterable[Charge]:
         return [Charge("queries")]
+
+    def over(self, found: Exceeded) -> ApiError:
+        reason = "userRateLimitExceeded" if found.scope == "user" else "rateLimitExceeded"
+        text = "User Rate Limit Exceeded" if found.scope == "user" else "Rate Limit Exceeded"
+        return self.refuse(403, text, reason, domain="usageLimits")
 
     def dump(self) -> Any:
         return {account: [one.__dict__ for one in lists.values()] for account, lists in self.accounts.items()}

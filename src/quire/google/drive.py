@@ -142,6 +142,34 @@ class Drive:
         found: dict[str, Any] = answer.json
         return found
 
+    async def files_copy(self, file_id: str, metadata: Mapping[str, Any], *, fields: str = _FIELDS) -> dict[str, Any]:
+        """A copy. Google takes no id for a copy of a document, so a lost answer may have left one."""
+        what = f"copying the file {file_id}"
+        answer = await self._call(
+            "POST",
+            f"{self._url(file_id)}/copy",
+            what,
+            write=True,
+            repeatable=False,
+            params={"fields": fields},
+            body=dict(metadata),
+        )
+        found: dict[str, Any] = answer.json
+        return found
+
+    async def files_export(self, file_id: str, kind: str) -> bytes:
+        """The content of a document in another format."""
+        answer = await self._call(
+            "GET",
+            f"{self._url(file_id)}/export",
+            f"exporting the file {file_id}",
+            write=False,
+            repeatable=True,
+            params={"mimeType": kind},
+        )
+        content: bytes = answer.body
+        return content
+
     async def files_delete(self, file_id: str) -> None:
         """Gone, for good. A second time it is ``Missing``."""
         await self._call("DELETE", self._url(file_id), f"deleting the file {file_id}", write=True, repeatable=True)

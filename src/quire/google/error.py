@@ -116,7 +116,7 @@ def error_of(status: int, body: Mapping[str, Any], what: str, account: str) -> G
         if "SERVICE_DISABLED" in why or "accessNotConfigured" in why:
             return ApiDisabled(f"{told}. Switch the API on for the project in the Google Cloud console.")
         return NotShared(f"{told}. Share the file with {who} as an editor (the Share button), then try again.")
-    if status == 404:
+    if status in (404, 410):
         return Missing(f"{told}. Check the id, and that the file is shared with {who}.")
     if status == 409:
         return AlreadyThere(told)

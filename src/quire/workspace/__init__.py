@@ -1,0 +1,18 @@
+"""Acts on Google Workspace: folders and files, documents, mail and calendar, each done once.
+
+They are ordinary effects: `await run.once(drive.folder, "Acme", parent=CLIENTS)`. Each says how it is prepared, how a
+process that comes after a kill finds out whether it happened, and how it is undone. `connected` says which Google is
+meant; without it the machine's own credentials are used, or the address in ``QUIRE_GOOGLE``.
+"""
+
+from quire.workspace import calendar as calendar
+from quire.workspace import docs as docs
+from quire.workspace import drive as drive
+from quire.workspace import gmail as gmail
+from quire.workspace.connection import connected as connected
+from quire.workspace.values import Event as Event
+from quire.workspace.values import File as File
+from quire.workspace.values import Filled as Filled
+from quire.workspace.values import Sent as Sent
+
+__all__ = ["Event", "File", "Filled", "Sent", "calendar", "connected", "docs", "drive", "gmail"]

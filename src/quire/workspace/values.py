@@ -1,0 +1,77 @@
+"""What the acts return: small values that survive a receipt."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quire.workflows.retry import Fail
+
+_IN_LINK = re.compile(r"(?:/d/|/folders/|[?&]id=)([\w-]{10,})")
+_ID = re.compile(r"[\w-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file or a folder in Drive."""
+
+    id: str
+    name: str
+    url: str
+    mime: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A document whose placeholders were replaced, and how many places that were."""
+
+    document: str
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A mail that left."""
+
+    id: str
+    thread: str
+    to: str
+    subject: str
+    #: What is sent in the same thread if the mail is taken back; empty: it cannot be.
+    take_back: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event in a calendar."""
+
+    id: str
+    calendar: str
+    url: str
+    #: Its guests were invited, so they hear of it when it is taken back.
+    invited: bool = False
+
+
+#: A file as a step has it: what an act returned, its id, or the link that the browser shows.
+FileLike = File | str | Mapping[str, Any]
+
+
+def id_of(file: FileLike) -> str:
+    """Return the id of a file that is given as a value, an id or a link."""
+    if isinstance(file, File):
+        return file.id
+    text = str(file.get("id", "")) if isinstance(file, Mapping) else file
+    if found := _IN_LINK.search(text):
+        return found[1]
+    if _ID.fullmatch(text):
+        return text
+    raise Fail(f"{text!r} is neither the id nor the link of a file; copy its address from the browser")
+
+
+def outside_key(key: str) -> str:
+    """The word under which an act is found at Google: 32 letters and digits, as the ids of events allow."""
+    return base64.b32hexencode(hashlib.sha256(key.encode()).digest()).decode("ascii")[:32].lower()

@@ -1,0 +1,1 @@
+"""Acts on Google Workspace, on the emulator over HTTP."""

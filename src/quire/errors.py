@@ -18,7 +18,7 @@ class DefinitionError(QuireError):
 
 
 class InputError(QuireError):
-    """What was given cannot be accepted. Nothing was changed; mend the input and try again."""
+    """What was given cannot be accepted. Nothing was changed; correct the input and try again."""
 
 
 class ValueRefused(InputError):
@@ -56,7 +56,7 @@ class Halted(InputError):
 
 
 class LedgerError(QuireError):
-    """The ledger cannot be used as it is. The message says why and what mends it."""
+    """The ledger cannot be used as it is. The message says why and what puts it right."""
 
 
 class LedgerUnavailable(LedgerError):
@@ -65,7 +65,7 @@ class LedgerUnavailable(LedgerError):
 
 class Crowded(LedgerUnavailable):
     """As many workers as the ledger can bear write to it already. This one waits for its turn; end another, or use a
-    store that bears more.
+    store that takes more.
     """
 
 

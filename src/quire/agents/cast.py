@@ -93,9 +93,12 @@ def agent(spec: AgentSpec, model: Model, recorded: Iterable[str] | None = None) 
 
 
 def _schema(spec: AgentSpec) -> dict[str, Any] | None:
-    if spec.output == "json":
-        return {"type": "object"}
-    return spec.output if isinstance(spec.output, dict) else None
+    """The schema of the answers. An object of which nothing is said may have any fields, and the model is told so."""
+    schema: dict[str, Any] | None = {"type": "object"} if spec.output == "json" else None
+    schema = spec.output if isinstance(spec.output, dict) else schema
+    if schema is not None and schema.get("type") == "object" and not schema.get("properties"):
+        return {"additionalProperties": True, **schema}
+    return schema
 
 
 def _output(spec: AgentSpec) -> Any:

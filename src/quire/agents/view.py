@@ -59,7 +59,7 @@ def told(story: Story) -> dict[str, Any]:
     return {
         "record_id": record.record_id,
         "mission": blueprint.mission,
-        "status": record.status,
+        "status": story.status,
         "step": record.step,
         "error": record.last_error or "",
         "blueprint": story.hash,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class FolderError(QuireError):
-    """The folder cannot be used as it is. The message says why and what mends it."""
+    """The folder cannot be used as it is. The message says why and what puts it right."""
 
 
 class Rank(NamedTuple):

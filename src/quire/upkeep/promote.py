@@ -365,7 +365,7 @@ def _unkept(target: Ledger, row: Any, error: ValueRefused) -> ValueRefused:
     what = f"its {nul[0]} holds a NUL character" if nul else str(error)
     record_id = getattr(row, "record_id", "")
     where = f"the record {record_id!r}" if record_id else f"{key_of(row)[0]!r}"
-    remedy = "mend the step that wrote it and let it write anew" if record_id else "write it anew without"
+    remedy = "correct the step that wrote it and let it write anew" if record_id else "write it anew without"
     if record_id:
         remedy += f" ({command('retry', record_id, options='--from STEP')})"
     table = "" if isinstance(row, Record) else f" (table {TABLES[type(row)][0]})"

@@ -387,7 +387,7 @@ def test_a_character_that_the_target_cannot_keep_is_named_and_the_source_goes_on
     told = done.quire("promote", "ledger.db", postgres_url, code=2).stderr
 
     assert "the record 'b' cannot be kept in postgresql://" in told
-    assert "its note holds a NUL character; mend the step" in told
+    assert "its note holds a NUL character; correct the step" in told
     assert "quire retry b --from STEP" in told
     assert "the source is open again" in told
     done.quire("start", "publish", "keyword=x", "--id", "d")

@@ -97,6 +97,16 @@ class Story(NamedTuple):
     def spent_by(self, agent_id: str) -> Spend:
         return total(call.spent for call in self.calls if call.agent == agent_id)
 
+    @property
+    def status(self) -> Status:
+        """How the mission stands: its own record only waits while its agents work."""
+        if self.record.status is not Status.WAITING:
+            return self.record.status
+        open_ = {record.status for record in self.parts if not record.ended}
+        if open_ & {Status.RUNNING, Status.PENDING}:
+            return Status.RUNNING
+        return Status.NEEDS_APPROVAL if Status.NEEDS_APPROVAL in open_ else Status.WAITING
+
     def questions(self) -> list[tuple[str, str]]:
         """What it asks people now: record and question."""
         asking = [record for record in (self.record, *self.parts) if record.status is Status.NEEDS_APPROVAL]

@@ -495,10 +495,10 @@ class Address:
         if "does not exist" in text and "database" in text:
             return LedgerError(
                 f"there is no database {self.database!r} at {self.shown}; make it (createdb {self.database}), "
-                "or mend the address"
+                "or correct the address"
             )
         if "authentication failed" in text or "no password supplied" in text or "pg_hba.conf" in text:
             return LedgerError(f"the PostgreSQL server at {self.shown} does not let this user in: {text}")
         return LedgerUnavailable(
-            f"no PostgreSQL server answers at {self.shown}; start it, or mend the address of the ledger ({text})"
+            f"no PostgreSQL server answers at {self.shown}; start it, or correct the address of the ledger ({text})"
         )

@@ -323,7 +323,7 @@ class Log:
                 self._latency = clock.boottime() - asked
                 self.witness.landed(asked, self.transport.troubled_at)
                 if not echo.state_is_right:
-                    log.warning("people moved rows in the tab state of %s; it is mended soon", self.url)
+                    log.warning("people moved rows in the tab state of %s; it is repaired soon", self.url)
                     self.state_dirty = True
                 return await self._landed(sent, after, echo)
             paid = False
@@ -345,7 +345,7 @@ class Log:
         self.broken = LedgerError(
             f"the head of the ledger {self.url} is gone or was moved: commits are refused although nobody has written. "
             "Somebody deleted or changed the named range QUIRE_HEAD, or its cell, or wrote a row into the journal; "
-            "'quire doctor' tells which, and 'quire doctor --repair' mends it where that is safe."
+            "'quire doctor' tells which, and 'quire doctor --repair' repairs it where that is safe."
         )
         return self.broken
 

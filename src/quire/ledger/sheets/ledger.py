@@ -354,7 +354,7 @@ class SheetsLedger(Ledger):
                 made = self.book.state_tab(titles)
                 await self.book.sheets.spreadsheets_batch_update(self.spreadsheet_id, made, repeatable=True)
         except GoogleError as error:
-            log.warning("the tab state of %s cannot be mended: %s", self.url, error)
+            log.warning("the tab state of %s cannot be repaired: %s", self.url, error)
             return
 
         def plan(plan: Plan) -> None:

@@ -18,7 +18,7 @@ from quire.workflows.workflow import Workflow
 
 
 class FlowError(InputError):
-    """A flow file cannot be loaded. Mend the line that the message names; ``quire check`` looks without a ledger."""
+    """A flow file cannot be loaded. Correct the line that the message names; ``quire check`` looks without a ledger."""
 
 
 class _AsItIs(SourceFileLoader):

@@ -43,7 +43,7 @@ def show(session: Session, record_id: str) -> None:
             session.out.emit(_told(story))
             return
         out, record = session.out, story.record
-        out.say(f"{record.record_id}: {record.status}{f' at {record.step}' if record.step else ''}", bold=True)
+        out.say(f"{record.record_id}: {story.status}{f' at {record.step}' if record.step else ''}", bold=True)
         out.say(f"blueprint {story.hash[:12]}, {story.spent.told()}; {pace_of(story)}")
         rows = []
         for name in [*(agent.id for agent in story.blueprint.agents), story.blueprint.reducer.id]:
@@ -71,7 +71,7 @@ def _told(story: Story) -> dict[str, Any]:
     found = pace(story.calls)
     return {
         "record_id": story.record.record_id,
-        "status": story.record.status,
+        "status": story.status,
         "step": story.record.step,
         "blueprint": story.hash,
         "spent": story.spent.model_dump(),

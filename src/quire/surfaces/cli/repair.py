@@ -11,6 +11,7 @@ from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import IllegalMove, InputError, QuireError
 from quire.explain import words as telling
+from quire.ledger.workers import alive
 from quire.model.change import Standing
 from quire.model.codec import parse
 from quire.model.record import ENDED, Record, Status
@@ -269,10 +270,20 @@ async def _no_stop_file(session: Session, client: Client, workflow: str) -> None
         raise IllegalMove(f"the file {mine[0]!r} in the folder {session.config.folder!r} halts it; take it away first")
 
 
+async def _running(client: Client, workflow: str) -> list[str]:
+    """The records whose steps a live worker still runs: a call of a model, for instance, until it is broken off."""
+    now, workers = (await client.standing()).now, await client.workers()
+    live = {worker.worker_id for worker in workers if alive(worker, now)}
+    found = await client.find(workflow=workflow, status=Status.RUNNING, limit=1000)
+    return [record.record_id for record in found if record.worker in live]
+
+
 @verb("halt", example='quire halt --wait --reason "wrong prices"')
 @_WORKFLOW
 @_REASON
-@click.option("--wait", is_flag=True, help="Return when it is quiet: no effect is under way any more.")
+@click.option(
+    "--wait", is_flag=True, help="Return when it is quiet: no step runs any more, and no effect is under way."
+)
 @click.option("--timeout", default="5m", show_default=True, metavar="SPAN", help="Wait no longer than this.")
 def halt(session: Session, workflow: str, reason: str, wait: bool, timeout: str) -> int:
     """Stop everything, of WORKFLOW or of all, durably.
@@ -296,13 +307,16 @@ def halt(session: Session, workflow: str, reason: str, wait: bool, timeout: str)
         if not wait:
             return Exit.OK
         end = client.clock.boottime() + limit
-        while standing.under_way and client.clock.boottime() < end:
+        running = await _running(client, workflow)
+        while (standing.under_way or running) and client.clock.boottime() < end:
             await client.clock.sleep(0.1)
-            standing = await client.standing()
-        quiet = not standing.under_way
-        text = "it is quiet" if quiet else f"not quiet after {timeout}: {len(standing.under_way)} effects are under way"
+            standing, running = await client.standing(), await _running(client, workflow)
+        quiet = not (standing.under_way or running)
+        still = [f"{len(standing.under_way)} effects are under way"] if standing.under_way else []
+        still += [f"{telling.counted(len(running), 'step')} still running ({running[0]})"] if running else []
+        text = "it is quiet" if quiet else f"not quiet after {timeout}: {', '.join(still)}"
         if session.json:
-            session.out.emit({"quiet": quiet, **telling.standing_json(standing)})
+            session.out.emit({"quiet": quiet, "running": running, **telling.standing_json(standing)})
         else:
             session.out.say(text)
         return Exit.OK if quiet else Exit.REFUSED

@@ -31,7 +31,7 @@ class Problem(BaseModel):
     """Why something was refused."""
 
     error: str = Field(description="One word: the family of the error.")
-    message: str = Field(description="One sentence: what was found, what was expected, what mends it.")
+    message: str = Field(description="One sentence: what was found, what was expected, what puts it right.")
 
 
 class Refusal(QuireError):

@@ -31,7 +31,7 @@ PROMPTS = {
         Prompt(
             "stuck",
             "What is stuck?",
-            "What does not go on, why, and what would mend it.",
+            "What does not go on, why, and what would put it right.",
             (),
             "Call what_is_stuck. Tell me in a few plain sentences what does not go on and why, what concerns most "
             "records first. For each cause propose one act, and do none of them before I agree.",
@@ -50,7 +50,7 @@ PROMPTS = {
             "Look at the errors of a workflow, find their cause and retry what can be retried.",
             (Argument("workflow", "Of this workflow; empty: of all.", False),),
             "Look at the records of {workflow} in ERROR with what_is_stuck and show. Tell me the cause of each group "
-            "and whether a retry can help or something outside must be mended first. Retry only what I name.",
+            "and whether a retry can help or something outside must be put right first. Retry only what I name.",
         ),
         Prompt(
             "start",

@@ -23,9 +23,9 @@ SQLite. Queues do less (see *Not alike*); they are listed all the same.
 
 LEADING = """\
 What somebody gets who has changed no setting: a worker takes 100 records at once, an effect may take 30 s, and a
-doubtful act waits for up to 60 s before it is settled. The steps do something: a call to a service that answers after
-5 ms, and an effect. The sections below have settings chosen for steps that do nothing; they say what the engine itself
-costs.
+doubtful act waits for up to 60 s, unless its worker is known to be dead. The steps do something: a call to a service
+that answers after 5 ms, and an effect. The sections below have settings chosen for steps that do nothing; they say what
+the engine itself costs.
 """
 
 #: By workload.

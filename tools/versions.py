@@ -49,6 +49,7 @@ def environment(which: str) -> Path:
         "pip",
         "install",
         "--quiet",
+        "--compile-bytecode",
         "--python",
         str(made / "bin" / "python"),
         "--constraint",

@@ -233,6 +233,12 @@ def test_every_public_name_is_told_of_in_the_docs() -> None:
     assert [name for name in quire.__all__ if not re.search(rf"\b{name}\b", text)] == []
 
 
+def test_what_the_readme_types_in_a_clone_is_typed_by_the_test_of_the_page_about_installing() -> None:
+    shown = {command.typed for block in blocks(ROOT / "README.md") for command in commands(block.text)}
+    typed = {command.typed for block in blocks(DOCS / "install.md") for command in commands(block.text)}
+    assert {line for line in shown if line.startswith(("make ", "uvx ", "git ", "pip "))} - typed == set()
+
+
 def test_one_page_says_how_to_install() -> None:
     """Nothing named quire is in the package index: whoever typed such a line would install a stranger's package."""
     pages = [ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.py")]

@@ -39,13 +39,13 @@ FOUND = {
     "a signal is heard twice": 13,
     "children are not let go": 1,
     "nobody gets a turn": 0,
+    "the last child wakes nobody": 113,
+    "an effect begins under a halt": 262,
 }
 
 #: Breakages that no seed has found yet on this engine, of those that were run.
 NOT_YET: set[str] = {
     "a late answer is the present",
-    "the last child wakes nobody",
-    "an effect begins under a halt",
     "a loss is a try",
     "an end comes over a doubt",
     "a retry keeps the wish",

@@ -108,7 +108,7 @@ async def test_the_other_sides_retry_after_is_honoured() -> None:
 def _limited(tries: list[float]) -> Workflow[Any, Any, Any]:
     @workflow
     async def limited(run: Run[dict[str, Any]]) -> None:
-        tries.append(run._hold.host.clock.now())
+        tries.append(run._pass.host.clock.now())
         if len(tries) == 1:
             raise TooMany
 

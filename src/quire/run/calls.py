@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from quire.errors import CodeChanged
 from quire.model.codec import Codec, codec
 from quire.model.receipt import Kind, Receipt
-from quire.run.passes import Hold, contained, contained_in_thread
+from quire.run.passes import Pass, contained, contained_in_thread
 from quire.workflows.effect import is_async, path_of
 from quire.workflows.workflow import hints_of
 
@@ -53,24 +53,24 @@ def check_code(receipt: Receipt, path: str) -> None:
         )
 
 
-async def call(hold: Hold, fn: Callable[..., Any], key: str, name: str, args: Any, kwargs: Any) -> Any:
-    hold.check()
+async def call(pass_: Pass, fn: Callable[..., Any], key: str, name: str, args: Any, kwargs: Any) -> Any:
+    pass_.check()
     path = path_of(fn.func if isinstance(fn, partial) else fn)
     type_ = returns(fn)
-    known = hold.known.get(key)
+    known = pass_.known.get(key)
     if known is not None:
         check_code(known, path)
         return type_.decode(known.value, f"the receipt of {name!r}")
-    with hold.flight():
+    with pass_.flight():
         value: Any
         if is_async(fn):
             value = await contained(fn(*args, **kwargs))
         else:
             loop = asyncio.get_running_loop()
             work = partial(contained_in_thread, fn, *args, **kwargs)
-            value = await contained(loop.run_in_executor(hold.host.threads, work))
+            value = await contained(loop.run_in_executor(pass_.host.threads, work))
             if inspect.isawaitable(value):
                 value = await contained(value)
         text, copy = type_.taken(value, f"what {name!r} returned")
-        hold.answer(hold.receipt(Kind.CALL, key, name, text, fn=path))
+        pass_.answer(pass_.receipt(Kind.CALL, key, name, text, fn=path))
         return copy

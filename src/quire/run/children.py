@@ -13,7 +13,7 @@ from quire.model.receipt import Kind, Stage, fingerprint
 from quire.model.record import Record, Status, new_record
 from quire.model.side import Fanin
 from quire.model.wait import On, Wait, dump_waits
-from quire.run.passes import Hold
+from quire.run.passes import Pass
 from quire.workflows import fanout
 from quire.workflows.fanout import Failed
 from quire.workflows.workflow import Workflow
@@ -32,51 +32,51 @@ class Plan(NamedTuple):
     single: bool = False
 
 
-async def child(hold: Hold, key: str, name: str, workflow: Workflow[Any, Any, Any], data: Any) -> Any:
+async def child(pass_: Pass, key: str, name: str, workflow: Workflow[Any, Any, Any], data: Any) -> Any:
     plan = Plan(name, None, None, None, keep=False, need=0.0, single=True)
-    results = await map_all(hold, key, workflow, [data], plan)
+    results = await map_all(pass_, key, workflow, [data], plan)
     return results[0]
 
 
 async def map_all(
-    hold: Hold, key: str, workflow: Workflow[Any, Any, Any], items: Sequence[Any], plan: Plan
+    pass_: Pass, key: str, workflow: Workflow[Any, Any, Any], items: Sequence[Any], plan: Plan
 ) -> list[Any]:
-    hold.check()
+    pass_.check()
     if plan.limit is not None and plan.limit < 1:
         raise DefinitionError(f"run.map(limit={plan.limit}) would start nothing; the least is 1")
     if not 0.0 <= plan.need <= 1.0:
         raise DefinitionError(f"run.map(need={plan.need}) is no share; it lies between 0 and 1")
-    known = hold.known.get(key)
+    known = pass_.known.get(key)
     texts = [_text(workflow, item, _whose(plan, place)) for place, item in enumerate(items)]
     print_ = fingerprint(dump(texts))
-    _same_items(hold, key, plan, print_)
+    _same_items(pass_, key, plan, print_)
     if known is not None and known.stage is Stage.DONE:
         return _results(workflow, parse(known.value), plan)
     earlier = parse(known.value) if known is not None else None
     if not items:
-        hold.answer(hold.receipt(Kind.MAP, key, plan.name, "[]", args_hash=print_))
+        pass_.answer(pass_.receipt(Kind.MAP, key, plan.name, "[]", args_hash=print_))
         return []
-    remembered = hold.remembered.get(key)
+    remembered = pass_.remembered.get(key)
     rows: list[dict[str, Any]] | None = None
-    with hold.flight():  # looks at the ledger: the pass is not suspended over them
-        fanin = await _opened(hold, key, earlier)
-        late = remembered is not None and remembered.until is not None and hold.host.now() >= remembered.until
+    with pass_.flight():  # looks at the ledger: the pass is not suspended over them
+        fanin = await _opened(pass_, key, earlier)
+        late = remembered is not None and remembered.until is not None and pass_.host.now() >= remembered.until
         waits = fanin is not None and not fanin.abandoned and not fanout.met(fanin) and not late
         if fanin is not None and not waits:
-            rows = await _gathered(hold, fanin, earlier)
+            rows = await _gathered(pass_, fanin, earlier)
             if fanin.abandoned and any("error" in row for row in rows):
                 # The parent had ended without them. What has a result keeps it, the others are done again; which they
                 # are is written down with the new ones: some of the old may come to their end after this look.
-                void = hold.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_, stage=Stage.VOID)
-                hold.answer(void)
+                void = pass_.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_, stage=Stage.VOID)
+                pass_.answer(void)
                 earlier, rows = rows, None
     if waits:
         assert fanin is not None
-        await hold.block(remembered or _wait(hold, key, plan, fanin.generation, print_))
+        await pass_.block(remembered or _wait(pass_, key, plan, fanin.generation, print_))
     if rows is None:
-        await _open(hold, key, workflow, items, texts, plan, earlier)
+        await _open(pass_, key, workflow, items, texts, plan, earlier)
         raise AssertionError("unreachable: a block does not return")
-    hold.answer(hold.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_))
+    pass_.answer(pass_.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_))
     return _results(workflow, rows, plan)
 
 
@@ -96,38 +96,38 @@ def _text(workflow: Workflow[Any, Any, Any], item: Any, what: str) -> str:
         raise ValueRefused(str(error)) from error
 
 
-async def _opened(hold: Hold, key: str, earlier: Any) -> Fanin | None:
+async def _opened(pass_: Pass, key: str, earlier: Any) -> Fanin | None:
     """The children that were asked for under this key, if they were: the ledger knows, whatever the pass waits for.
 
     ``earlier``: what a person had done again. The children that it names are not those that do it.
     """
-    if not hold.record.fanouts:
+    if not pass_.record.fanouts:
         return None
-    found = [fanin for fanin in await hold.host.ledger.fanins(hold.record.record_id) if fanin.key == key]
+    found = [fanin for fanin in await pass_.host.ledger.fanins(pass_.record.record_id) if fanin.key == key]
     newest = max(found, key=lambda fanin: fanin.generation, default=None)
     if newest is not None and any(str(row.get("id", "")).startswith(newest.prefix) for row in earlier or ()):
         return None
     return newest
 
 
-def _same_items(hold: Hold, key: str, plan: Plan, print_: str) -> None:
+def _same_items(pass_: Pass, key: str, plan: Plan, print_: str) -> None:
     """Maps of one name that run side by side may come in another order in another pass: then none may answer for
     another. One alone may well be asked for other items; it keeps the children that it has."""
-    prints = {r.key: r.args_hash for r in hold.known.values() if r.kind is Kind.MAP and r.name == plan.name}
+    prints = {r.key: r.args_hash for r in pass_.known.values() if r.kind is Kind.MAP and r.name == plan.name}
     prints |= {
         wait.key: str((wait.about or {}).get("items", ""))
-        for wait in hold.remembered.values()
+        for wait in pass_.remembered.values()
         if wait.on is On.CHILDREN and wait.name == plan.name
     }
     if len(prints) > 1 and prints.get(key, "") not in ("", print_):
         raise DefinitionError(
-            f"step {hold.step.name!r} has several run.map({plan.name}) side by side, and they came in another order "
+            f"step {pass_.step.name!r} has several run.map({plan.name}) side by side, and they came in another order "
             f"than before: give each its own name, as run.map({plan.name}, items, name='…')"
         )
 
 
 async def _open(
-    hold: Hold,
+    pass_: Pass,
     key: str,
     workflow: Workflow[Any, Any, Any],
     items: Sequence[Any],
@@ -137,28 +137,28 @@ async def _open(
 ) -> None:
     """Ask for the children: they are born with the commit that makes their parent wait."""
     workflow.check()
-    now = hold.host.now()
-    generation = hold.opened_fanout()
+    now = pass_.host.now()
+    generation = pass_.opened_fanout()
     todo = range(len(items))
     if earlier is not None:  # a person retried the parent: only what failed is done again
         todo = [place for place, row in enumerate(earlier) if "error" in row]  # type: ignore[assignment]
     may_fail = fanout.bearable(len(items), plan.keep, plan.need)  # what has a result counts on
-    parent = hold.record
+    parent = pass_.record
     fanin = fanout.opened(parent.record_id, generation, key, plan.name, len(todo), limit=plan.limit, may_fail=may_fail)
     children = tuple(
-        _child(hold, workflow, items[place], texts[place], number, fanin, now, plan)
+        _child(pass_, workflow, items[place], texts[place], number, fanin, now, plan)
         for number, place in enumerate(todo)
     )
-    await hold.block(_wait(hold, key, plan, generation, fingerprint(dump(texts))), children, fanin)
+    await pass_.block(_wait(pass_, key, plan, generation, fingerprint(dump(texts))), children, fanin)
 
 
-def _wait(hold: Hold, key: str, plan: Plan, generation: int, print_: str) -> Wait:
-    until = None if plan.within is None else hold.host.now() + seconds(plan.within)
+def _wait(pass_: Pass, key: str, plan: Plan, generation: int, print_: str) -> Wait:
+    until = None if plan.within is None else pass_.host.now() + seconds(plan.within)
     return Wait(On.CHILDREN, key=key, name=plan.name, until=until, generation=generation, about={"items": print_})
 
 
 def _child(
-    hold: Hold,
+    pass_: Pass,
     workflow: Workflow[Any, Any, Any],
     item: Any,
     text: str,
@@ -178,20 +178,20 @@ def _child(
         now=now,
         status=Status.WAITING if waits else Status.PENDING,
         due_at=None if waits else now,
-        parent_id=hold.record.record_id,
+        parent_id=pass_.record.record_id,
         generation=fanin.generation,
         place=number,
         waits=dump_waits(waits),
         dedupe_key=plan.key(item) if plan.key is not None else None,
         code_version=workflow.version,
-        priority=hold.record.priority,
+        priority=pass_.record.priority,
     )
 
 
-async def _gathered(hold: Hold, fanin: Fanin, earlier: Any) -> list[dict[str, Any]]:
+async def _gathered(pass_: Pass, fanin: Fanin, earlier: Any) -> list[dict[str, Any]]:
     """What the children came to, in the order of items: ``{"value": …}`` or ``{"error": …, "id": …}``."""
-    query = Query(parent_id=hold.record.record_id, generation=fanin.generation, order="place", limit=fanin.total)
-    found = await hold.host.ledger.find(query)
+    query = Query(parent_id=pass_.record.record_id, generation=fanin.generation, order="place", limit=fanin.total)
+    found = await pass_.host.ledger.find(query)
     rows: list[dict[str, Any]] = []
     for row in found:
         if row.status is Status.DONE:

@@ -34,7 +34,7 @@ from quire.run import waits
 from quire.run.calls import check_code, returns
 from quire.run.failure import failure_of
 from quire.run.host import NOTHING
-from quire.run.passes import Hold, IntentTaken, RateUsedUp, contained
+from quire.run.passes import IntentTaken, Pass, RateUsedUp, contained
 from quire.workflows import approval
 from quire.workflows.approval import PARKED, Answer
 from quire.workflows.effect import Act, Asks, Dropped, Effect, NotDone, PrepareAgain, needed_deps
@@ -48,10 +48,10 @@ _RELEASE = "release"
 LOOK_AGAIN_SECONDS = 2.0
 
 
-def key(hold: Hold, effect: Effect[Any, Any, Any]) -> str:
+def key(pass_: Pass, effect: Effect[Any, Any, Any]) -> str:
     if effect.own_key:
         return key_of("own", effect.own_key)
-    return hold.key(Kind.ONCE, effect.name)
+    return pass_.key(Kind.ONCE, effect.name)
 
 
 @dataclasses.dataclass(slots=True)
@@ -73,73 +73,73 @@ class _Call:
         return f"effect {self.effect.name!r}"
 
 
-async def once(hold: Hold, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any) -> Any:
-    hold.check()
+async def once(pass_: Pass, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any) -> Any:
+    pass_.check()
     text = PLAIN.encode({"args": list(args), "kwargs": kwargs}, f"the arguments of effect {effect.name!r}")
     call = _Call(effect, key, args, kwargs, text, fingerprint(text))
-    _check_deps(hold, effect)
-    known = await _known(hold, effect, key)
-    if known is not None and (receipt := await _of_before(hold, call, known)) is not None:
-        return await _value(hold, effect, receipt)
+    _check_deps(pass_, effect)
+    known = await _known(pass_, effect, key)
+    if known is not None and (receipt := await _of_before(pass_, call, known)) is not None:
+        return await _value(pass_, effect, receipt)
     if effect.asks is not None or (known is not None and known.stage in (Stage.PARKED, Stage.DROPPED)):
-        await _released(hold, call)
+        await _released(pass_, call)
     try:
         # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
-        acting = asyncio.ensure_future(_tried(hold, call))
-        hold.forget_errors(acting)
+        acting = asyncio.ensure_future(_tried(pass_, call))
+        pass_.forget_errors(acting)
         return await asyncio.shield(acting)
     except _Unfit as error:
-        return await _value(hold, effect, hold.known[key], str(error))
+        return await _value(pass_, effect, pass_.known[key], str(error))
     except IntentTaken:
         if effect.own_key:
-            await _of_another(hold, effect, key)
+            await _of_another(pass_, effect, key)
         # A receipt that no commit of this record counted: it is read now, and answers only if it verifies.
-        with hold.flight():
-            receipts = await hold.host.ledger.receipts(keys=[key])
-        if not receipts or key in hold.known:
+        with pass_.flight():
+            receipts = await pass_.host.ledger.receipts(keys=[key])
+        if not receipts or key in pass_.known:
             raise
-        hold.known[key] = receipts[0]
-        return await once(hold, effect, key, args, kwargs)
+        pass_.known[key] = receipts[0]
+        return await once(pass_, effect, key, args, kwargs)
     except RateUsedUp as error:
         name = effect.rate.name if effect.rate is not None else effect.name
-        await hold.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
+        await pass_.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
 
 
-async def _of_before(hold: Hold, call: _Call, known: Receipt) -> Receipt | None:
+async def _of_before(pass_: Pass, call: _Call, known: Receipt) -> Receipt | None:
     """The receipt that answers, of an earlier pass or found by a probe; None: it has not happened."""
-    effect, record_id = call.effect, hold.record.record_id
+    effect, record_id = call.effect, pass_.record.record_id
     check_code(known, effect.path)
     if known.args_hash != call.hash and known.stage is not Stage.VOID and known.stage not in BEFORE:
         raise EffectChanged(
             f"effect {effect.name!r} of {record_id!r} was done with other arguments "
             f"({known.args[:200]}); a receipt never answers for others. Rewind the step to do it anew "
-            f"(quire retry {record_id} --from {hold.step.name})"
+            f"(quire retry {record_id} --from {pass_.step.name})"
         )
     if known.stage is Stage.DONE:
-        if not hold.host.keyring.verifies(known):
+        if not pass_.host.keyring.verifies(known):
             raise ReceiptForged(
                 f"the receipt of effect {effect.name!r} of {record_id!r} does not verify: it was "
                 f"altered or forged, so it is not believed and nothing is done over it. See 'quire verify'; to do "
-                f"the step anew: quire retry {record_id} --from {hold.step.name}"
+                f"the step anew: quire retry {record_id} --from {pass_.step.name}"
             )
         return known
-    if known.record_id != record_id and await _is_under_way(hold, known):
-        await _of_another(hold, effect, call.key)
-    return await _in_doubt(hold, effect, known, call.args, call.kwargs) if known.stage is Stage.INTENDED else None
+    if known.record_id != record_id and await _is_under_way(pass_, known):
+        await _of_another(pass_, effect, call.key)
+    return await _in_doubt(pass_, effect, known, call.args, call.kwargs) if known.stage is Stage.INTENDED else None
 
 
 # -- what comes before the act ---------------------------------------------------------------------------------
 
 
-async def _released(hold: Hold, call: _Call) -> None:
+async def _released(pass_: Pass, call: _Call) -> None:
     """Return when people have released the effect. Until then the pass ends here."""
-    with hold.flight():
-        asked = await _asked(hold, call)
+    with pass_.flight():
+        asked = await _asked(pass_, call)
     if asked is not None:
-        await hold.block(asked)
+        await pass_.block(asked)
 
 
-async def _asked(hold: Hold, call: _Call) -> Wait | None:
+async def _asked(pass_: Pass, call: _Call) -> Wait | None:
     """What people are asked before a parked effect acts; None: they have released it. Raises if they dropped it.
 
     The question is bound to what is shown: the arguments, what ``check`` found, and who acts. If any of it is another
@@ -147,38 +147,38 @@ async def _asked(hold: Hold, call: _Call) -> Wait | None:
     """
     effect, key = call.effect, call.key
     asks = effect.asks or Asks()
-    known = hold.known.get(key)
-    actor = await actor_of(hold, effect, _act_key(hold, key, known))
-    shown = _shown(call, await _checked(hold, call, _act_key(hold, key, known)), actor)
+    known = pass_.known.get(key)
+    actor = await actor_of(pass_, effect, _act_key(pass_, key, known))
+    shown = _shown(call, await _checked(pass_, call, _act_key(pass_, key, known)), actor)
     print_ = approval.shown_print(shown)
-    if known is not None and known.stage is Stage.VOID and _was_released(hold, key, print_):
+    if known is not None and known.stage is Stage.VOID and _was_released(pass_, key, print_):
         return None
-    parked = _parked(hold, call, actor, known)
+    parked = _parked(pass_, call, actor, known)
     question = key_of(key, _RELEASE, parked.nonce)
-    if (answer := hold.known.get(question)) is not None:
+    if (answer := pass_.known.get(question)) is not None:
         _check_released(call, parse(answer.value))
         return None
     text = asks.text or f"Do {effect.name!r}?"
     options = {field.name: getattr(asks, field.name) for field in dataclasses.fields(asks) if field.name != "text"}
     options |= {"show": shown, "edit": (), "choices": ("approve", "reject")}
-    wait = waits.question(hold, question, text, options)
-    if approval.expired(wait, hold.host.now()):
-        said = approval.said(Answer(approval.EXPIRED), hold.record)
-        hold.tell("expired", question=text)
-        hold.answer(hold.receipt(Kind.ASK, question, text, dump(said), args_hash=print_))
-        hold.answer(replace(parked, stage=Stage.DROPPED))
+    wait = waits.question(pass_, question, text, options)
+    if approval.expired(wait, pass_.host.now()):
+        said = approval.said(Answer(approval.EXPIRED), pass_.record)
+        pass_.tell("expired", question=text)
+        pass_.answer(pass_.receipt(Kind.ASK, question, text, dump(said), args_hash=print_))
+        pass_.answer(replace(parked, stage=Stage.DROPPED))
         _check_released(call, said)
         return None
     return replace(wait, about={**(wait.about or {}), PARKED: {"key": key, "nonce": parked.nonce}})
 
 
-def _parked(hold: Hold, call: _Call, actor: str, known: Receipt | None) -> Receipt:
+def _parked(pass_: Pass, call: _Call, actor: str, known: Receipt | None) -> Receipt:
     """The intent that people are asked about: what is parked already, or was, if it is the same thing; or a new one."""
     if known is not None and known.stage in BEFORE:
-        content = (hold.record.record_id, call.hash, call.checked, actor)
+        content = (pass_.record.record_id, call.hash, call.checked, actor)
         if (known.record_id, known.args_hash, known.prepared, known.actor) == content:
             return known
-    parked = hold.receipt(
+    parked = pass_.receipt(
         Kind.ONCE,
         call.key,
         call.effect.name,
@@ -192,14 +192,14 @@ def _parked(hold: Hold, call: _Call, actor: str, known: Receipt | None) -> Recei
         actor=actor,
         nonce=next_id(),
     )
-    hold.answer(parked)
+    pass_.answer(parked)
     return parked
 
 
-def _was_released(hold: Hold, key: str, print_: str) -> bool:
+def _was_released(pass_: Pass, key: str, print_: str) -> bool:
     """Whether people have released this very content for an act that surely did not happen then."""
     release = key_of(key, _RELEASE)
-    answers = [row for row in hold.known.values() if row.kind is Kind.ASK and row.key.startswith(release)]
+    answers = [row for row in pass_.known.values() if row.kind is Kind.ASK and row.key.startswith(release)]
     return any(row.args_hash == print_ and parse(row.value)["choice"] == "approve" for row in answers)
 
 
@@ -231,44 +231,44 @@ def _check_released(call: _Call, said: dict[str, Any]) -> None:
     raise Dropped(f"{call.what} is not to be done: {answer.choice}{who}{why}", answer)
 
 
-async def _checked(hold: Hold, call: _Call, act_key: str) -> str:
+async def _checked(pass_: Pass, call: _Call, act_key: str) -> str:
     """What ``check`` says of the input, as JSON; empty: there is nothing to check. It runs once in a pass."""
     if call.checked is None:
         prepare = call.effect.prepare
         part = prepare.check if prepare is not None else None
-        call.checked = "" if part is None else await _part(hold, call, part, _act(hold, call.effect, act_key))
+        call.checked = "" if part is None else await _part(pass_, call, part, _act(pass_, call.effect, act_key))
     return call.checked
 
 
-async def _prepared(hold: Hold, call: _Call, act_key: str) -> str:
+async def _prepared(pass_: Pass, call: _Call, act_key: str) -> str:
     """What the act gets as ``act.prepared``, as JSON. Nothing is reserved under a halt, nor over a cancel request."""
     prepare = call.effect.prepare
     if prepare is None:
         return ""
-    checked = await _checked(hold, call, act_key)
+    checked = await _checked(pass_, call, act_key)
     if prepare.reserve is None:
         return checked
-    await _check_orders(hold)
+    await _check_orders(pass_)
     value = returns(prepare.check).decode(checked, "what was checked") if prepare.check and checked else None
-    return await _part(hold, call, prepare.reserve, _act(hold, call.effect, act_key, prepared=value))
+    return await _part(pass_, call, prepare.reserve, _act(pass_, call.effect, act_key, prepared=value))
 
 
-async def _part(hold: Hold, call: _Call, part: Callable[..., Any], act: Act[Any]) -> str:
+async def _part(pass_: Pass, call: _Call, part: Callable[..., Any], act: Act[Any]) -> str:
     """Run what comes before the act. Return its value as JSON; empty where a test has put a fake for the effect."""
-    until = hold.host.clock.boottime() + (timeout := seconds(call.effect.timeout))
-    act = dataclasses.replace(act, _left=lambda: until - hold.host.clock.boottime())
+    until = pass_.host.clock.boottime() + (timeout := seconds(call.effect.timeout))
+    act = dataclasses.replace(act, _left=lambda: until - pass_.host.clock.boottime())
     async with asyncio.timeout(timeout):
-        value = await contained(hold.host.prepare(call.effect, part, act, call.args, call.kwargs))
-    hold.check()
+        value = await contained(pass_.host.prepare(call.effect, part, act, call.args, call.kwargs))
+    pass_.check()
     return "" if value is NOTHING else returns(part).taken(value, f"what {part.__name__} prepared for {call.what}")[0]
 
 
-async def actor_of(hold: Hold, effect: Effect[Any, Any, Any], act_key: str) -> str:
+async def actor_of(pass_: Pass, effect: Effect[Any, Any, Any], act_key: str) -> str:
     """Who acts here, as JSON; empty: the effect does not say."""
     if effect.actor is None:
         return ""
-    act = _act(hold, effect, act_key)
-    who = await contained(hold.host.prepare(effect, effect.actor, act, (), {}))
+    act = _act(pass_, effect, act_key)
+    who = await contained(pass_.host.prepare(effect, effect.actor, act, (), {}))
     return "" if who is NOTHING else PLAIN.encode(who, f"who acts in effect {effect.name!r}")
 
 
@@ -287,75 +287,75 @@ def _in_words(actor: str) -> str:
     return ", ".join(f"{name} {value}" for name, value in who.items()) if isinstance(who, dict) else str(who)
 
 
-async def _check_orders(hold: Hold) -> None:
+async def _check_orders(pass_: Pass) -> None:
     """End the pass if somebody has halted the work, or asked to cancel the record."""
-    ledger, record_id = hold.host.ledger, hold.record.record_id
+    ledger, record_id = pass_.host.ledger, pass_.record.record_id
     standing, rows = await asyncio.gather(ledger.standing(), ledger.load([record_id]))
-    hold.check()
+    pass_.check()
     if (
         any(row.cancel is not None for row in rows)
         or standing.sealed
-        or conditions.stopped(hold.record, standing.controls)
+        or conditions.stopped(pass_.record, standing.controls)
     ):
-        hold.halt(Stopped("it was cancelled, or halted"))
+        pass_.halt(Stopped("it was cancelled, or halted"))
         raise asyncio.CancelledError
 
 
-def _act_key(hold: Hold, key: str, known: Receipt | None) -> str:
+def _act_key(pass_: Pass, key: str, known: Receipt | None) -> str:
     """The idempotency key of this act: that of its earlier tries, or a new one."""
     if known is None or (known.stage in BEFORE and not known.act_key):
-        return act_key(hold.host.ledger_id, key)
+        return act_key(pass_.host.ledger_id, key)
     return known.known_as
 
 
-async def _is_under_way(hold: Hold, known: Receipt) -> bool:
+async def _is_under_way(pass_: Pass, known: Receipt) -> bool:
     """Whether the record that intended or parked this may still do it. One that ended over a parked intent does not."""
     if known.stage not in (Stage.PARKED, Stage.RELEASED):
         return known.stage is Stage.INTENDED
-    with hold.flight():
-        rows = await hold.host.ledger.load([known.record_id])
+    with pass_.flight():
+        rows = await pass_.host.ledger.load([known.record_id])
     return any(not row.ended for row in rows)
 
 
-async def _of_another(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> None:
+async def _of_another(pass_: Pass, effect: Effect[Any, Any, Any], key: str) -> None:
     """Another record is doing what this key stands for: look again when it may have its receipt."""
-    until = hold.host.now() + LOOK_AGAIN_SECONDS
-    await hold.block(Wait(On.TIMER, key=f"{key}settle", name=f"{effect.name} of another record", until=until))
+    until = pass_.host.now() + LOOK_AGAIN_SECONDS
+    await pass_.block(Wait(On.TIMER, key=f"{key}settle", name=f"{effect.name} of another record", until=until))
 
 
-async def _tried(hold: Hold, call: _Call) -> Any:
+async def _tried(pass_: Pass, call: _Call) -> Any:
     """Act; and again, as often as the effect says, where it surely did not happen."""
-    with hold.flight():
+    with pass_.flight():
         tries = 0
         while True:
             tries += 1
             try:
-                return await _once(hold, call)
+                return await _once(pass_, call)
             except NotDone as error:
                 delay = call.effect.retry.delay(tries, error)
                 if delay is None or delay > 5.0:
                     raise
-                await hold.host.clock.sleep(delay)
-                hold.check()
+                await pass_.host.clock.sleep(delay)
+                pass_.check()
                 call.checked = None
 
 
-async def _known(hold: Hold, effect: Effect[Any, Any, Any], key: str) -> Receipt | None:
-    if effect.own_key and key not in hold.known:
-        with hold.flight():  # the pass is not suspended over a look at the ledger
-            found = await hold.host.ledger.receipts(keys=[key])
+async def _known(pass_: Pass, effect: Effect[Any, Any, Any], key: str) -> Receipt | None:
+    if effect.own_key and key not in pass_.known:
+        with pass_.flight():  # the pass is not suspended over a look at the ledger
+            found = await pass_.host.ledger.receipts(keys=[key])
         for receipt in found:
-            hold.known[key] = receipt
-    return hold.known.get(key)
+            pass_.known[key] = receipt
+    return pass_.known.get(key)
 
 
-def _act(hold: Hold, effect: Effect[Any, Any, Any], key: str, *, prepared: Any = None) -> Act[Any]:
-    return Act(key, hold.host.deps_of(hold.workflow.name), hold.record.record_id, prepared=prepared)
+def _act(pass_: Pass, effect: Effect[Any, Any, Any], key: str, *, prepared: Any = None) -> Act[Any]:
+    return Act(key, pass_.host.deps_of(pass_.workflow.name), pass_.record.record_id, prepared=prepared)
 
 
-def _act_of(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float | None = None) -> Act[Any]:
-    act = _act(hold, effect, intent.known_as, prepared=prepared_of(effect, intent))
-    clock = hold.host.clock
+def _act_of(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, until: float | None = None) -> Act[Any]:
+    act = _act(pass_, effect, intent.known_as, prepared=prepared_of(effect, intent))
+    clock = pass_.host.clock
     return act if until is None else dataclasses.replace(act, _left=lambda: until - clock.boottime())
 
 
@@ -366,31 +366,31 @@ def prepared_of(effect: Effect[Any, Any, Any], receipt: Receipt) -> Any:
     return returns(effect.prepare.last).decode(receipt.prepared, f"what was prepared for {effect.name!r}")
 
 
-def _check_deps(hold: Hold, effect: Effect[Any, Any, Any]) -> None:
+def _check_deps(pass_: Pass, effect: Effect[Any, Any, Any]) -> None:
     """Refuse an effect whose ``Act[…]`` names dependencies that its workflow has not: before anything happens."""
-    if hold.host.deps_of(hold.workflow.name) is None and (needed := needed_deps(effect.act)) is not None:
+    if pass_.host.deps_of(pass_.workflow.name) is None and (needed := needed_deps(effect.act)) is not None:
         raise DefinitionError(
-            f"effect {effect.name!r} works with a {needed.__name__}, and workflow {hold.workflow.name!r} has none: "
-            f"write the function that makes it into the workflow, as in Workflow({hold.workflow.name!r}, "
+            f"effect {effect.name!r} works with a {needed.__name__}, and workflow {pass_.workflow.name!r} has none: "
+            f"write the function that makes it into the workflow, as in Workflow({pass_.workflow.name!r}, "
             "deps=make_deps)"
         )
 
 
-async def _once(hold: Hold, call: _Call) -> Any:
+async def _once(pass_: Pass, call: _Call) -> Any:
     """One try: what is prepared, the intent with it, the act."""
-    host, effect, key = hold.host, call.effect, call.key
-    timeout = _time_for(hold, effect)
-    earlier = hold.known.get(key)
-    outside = _act_key(hold, key, earlier)
-    actor = await actor_of(hold, effect, outside)
+    host, effect, key = pass_.host, call.effect, call.key
+    timeout = _time_for(pass_, effect)
+    earlier = pass_.known.get(key)
+    outside = _act_key(pass_, key, earlier)
+    actor = await actor_of(pass_, effect, outside)
     again = earlier is not None and earlier.stage is Stage.VOID
     if again and earlier is not None and (earlier.args_hash, earlier.actor) == (call.hash, actor) and earlier.prepared:
         prepared = earlier.prepared
     else:
-        prepared = await _prepared(hold, call, outside)
-        timeout = _time_for(hold, effect)
+        prepared = await _prepared(pass_, call, outside)
+        timeout = _time_for(pass_, effect)
     until = await host.lease_until(timeout)
-    intent = hold.receipt(
+    intent = pass_.receipt(
         Kind.ONCE,
         key,
         effect.name,
@@ -409,12 +409,12 @@ async def _once(hold: Hold, call: _Call) -> Any:
     host.acting.add((key, intent.nonce))
     late = False
     try:
-        await hold.facts([intent], (effect.rate,) if effect.rate is not None else ())
-        hold.known[key] = intent
-        return await _acted(hold, effect, intent, until, call.args, call.kwargs)
+        await pass_.facts([intent], (effect.rate,) if effect.rate is not None else ())
+        pass_.known[key] = intent
+        return await _acted(pass_, effect, intent, until, call.args, call.kwargs)
     except RateUsedUp:
         if prepared:  # it is kept with the wait for the rate, so that nothing is reserved a second time
-            hold.answer(_void(hold, intent))
+            pass_.answer(_void(pass_, intent))
         raise
     except StillActing:
         late = True
@@ -424,53 +424,53 @@ async def _once(hold: Hold, call: _Call) -> Any:
             host.acting.discard((key, intent.nonce))
 
 
-def _time_for(hold: Hold, effect: Effect[Any, Any, Any]) -> float:
+def _time_for(pass_: Pass, effect: Effect[Any, Any, Any]) -> float:
     """How long the act may take. The pass ends here if the worker has no time for it."""
     wanted = seconds(effect.timeout)
-    if timeout := hold.host.time_for(wanted, hold.since, harmless=effect.repeat):
+    if timeout := pass_.host.time_for(wanted, pass_.since, harmless=effect.repeat):
         return timeout
-    if hold.host.from_start(hold.since):  # no slice of this length has more time for it
-        hold.needs(wanted)
-    hold.halt(Yielded("its effect would not end within the worker's time"))
+    if pass_.host.from_start(pass_.since):  # no slice of this length has more time for it
+        pass_.needs(wanted)
+    pass_.halt(Yielded("its effect would not end within the worker's time"))
     raise asyncio.CancelledError
 
 
 async def _acted(
-    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float, args: Any, kwargs: Any
+    pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, until: float, args: Any, kwargs: Any
 ) -> Any:
     """The act itself, over its intent, and its receipt."""
-    host = hold.host
+    host = pass_.host
     left = until - host.clock.boottime()  # the last look at the clock before the act
-    if left <= 0 or hold.lost:
-        await hold.deliver(_void(hold, intent))
+    if left <= 0 or pass_.lost:
+        await pass_.deliver(_void(pass_, intent))
         raise NotDone("the worker was away too long between its intent and the act; it did not act")
     try:
-        acting = contained(host.act(effect, _act_of(hold, effect, intent, until), args, kwargs))
+        acting = contained(host.act(effect, _act_of(pass_, effect, intent, until), args, kwargs))
         if effect.in_thread:
-            value = await _in_thread(hold, effect, intent, asyncio.ensure_future(acting), left)
+            value = await _in_thread(pass_, effect, intent, asyncio.ensure_future(acting), left)
         else:
             async with asyncio.timeout(left):
                 value = await acting
     except StillActing as error:
-        hold.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
-        await hold.facts(())
+        pass_.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
+        await pass_.facts(())
         raise
     except (NotDone, ConnectionRefusedError) as error:
         anew = isinstance(error, PrepareAgain)
-        await hold.deliver(_void(hold, replace(intent, prepared="") if anew else intent))
+        await pass_.deliver(_void(pass_, replace(intent, prepared="") if anew else intent))
         raise NotDone(str(error)) from error
     except Exception as error:
         if effect.repeat:
-            await hold.deliver(_void(hold, intent))
+            await pass_.deliver(_void(pass_, intent))
             raise
         # The act has ended, but nobody knows how: the next pass finds an intent whose actor is gone.
-        hold.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
-        await hold.facts([replace(intent, act_by=host.now())])
+        pass_.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
+        await pass_.facts([replace(intent, act_by=host.now())])
         raise
-    return await _done(hold, effect, intent, value)
+    return await _done(pass_, effect, intent, value)
 
 
-async def _done(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Any:
+async def _done(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Any:
     """Write the receipt. The act was done: nothing that it returned is a reason to lose that."""
     what = f"what effect {effect.name!r} returned"
     text, problem = "", ""
@@ -478,10 +478,10 @@ async def _done(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, valu
         text, value = returns(effect.act).nearest(value, what)
     except Exception as error:  # noqa: BLE001 - a type's own code may raise anything
         problem = failure_of(error).error
-        hold.tell("effect.unfit", effect=effect.name, problem=problem)
-    receipt = hold.host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
-    hold.known[intent.key] = receipt
-    await hold.deliver(receipt)
+        pass_.tell("effect.unfit", effect=effect.name, problem=problem)
+    receipt = pass_.host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
+    pass_.known[intent.key] = receipt
+    await pass_.deliver(receipt)
     if receipt.unfit:
         raise _Unfit(problem)
     return value
@@ -492,21 +492,21 @@ class StillActing(TimeoutError):
 
 
 async def _in_thread(
-    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, acting: asyncio.Future[Any], left: float
+    pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, acting: asyncio.Future[Any], left: float
 ) -> Any:
     """Wait for an act in a thread as long as it may take. Nobody can stop it: then the worker keeps the intent."""
     await asyncio.wait({acting}, timeout=left)
     if acting.done():
         return acting.result()
-    hold.host.late(_late(hold, effect, intent, acting))
+    pass_.host.late(_late(pass_, effect, intent, acting))
     raise StillActing(
         f"effect {effect.name!r} still runs in its thread after {effect.timeout}; give act.time_left to what hangs"
     )
 
 
-async def _late(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, acting: asyncio.Future[Any]) -> None:
+async def _late(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, acting: asyncio.Future[Any]) -> None:
     """Write what came of an act that ended after its time: the intent alone fences it, whatever the record does."""
-    host = hold.host
+    host = pass_.host
     receipt: Receipt | None = None
     try:
         value = await acting
@@ -522,7 +522,7 @@ async def _late(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, acti
     finally:
         host.acting.discard((intent.key, intent.nonce))
     if receipt is not None:
-        change = Change(next_id(), intent.record_id, hold.record.version, None, host.worker_id, receipts=(receipt,))
+        change = Change(next_id(), intent.record_id, pass_.record.version, None, host.worker_id, receipts=(receipt,))
         await host.submit(change)
 
 
@@ -530,7 +530,7 @@ class _Unfit(Exception):
     """The act was done, and what it returned cannot be kept."""
 
 
-async def _value(hold: Hold, effect: Effect[Any, Any, Any], receipt: Receipt, why: str = "") -> Any:
+async def _value(pass_: Pass, effect: Effect[Any, Any, Any], receipt: Receipt, why: str = "") -> Any:
     """What the effect returned. A person is asked for it if it could not be kept, or if nobody said what it was."""
     type_ = returns(effect.act)
     if not receipt.unfit:
@@ -539,120 +539,120 @@ async def _value(hold: Hold, effect: Effect[Any, Any, Any], receipt: Receipt, wh
         except ValueRefused:
             if receipt.value != "null":
                 raise
-    await hold.block(valueless(receipt.key, effect.name, why, schema_of(type_)))
+    await pass_.block(valueless(receipt.key, effect.name, why, schema_of(type_)))
     raise AssertionError("unreachable: a block does not return")
 
 
-def _void(hold: Hold, intent: Receipt) -> Receipt:
+def _void(pass_: Pass, intent: Receipt) -> Receipt:
     void = replace(intent, stage=Stage.VOID)
-    hold.known[intent.key] = void
+    pass_.known[intent.key] = void
     return void
 
 
 async def _in_doubt(
-    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
+    pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
 ) -> Receipt | None:
     """An intent of an earlier try without a receipt: its receipt if it happened, None if acting again is right."""
-    host = hold.host
+    host = pass_.host
     schema = schema_of(returns(effect.act))
     if effect.repeat:
-        await _to_repeat(hold, effect, intent)
+        await _to_repeat(pass_, effect, intent)
         return None
     settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)
-    if _acts_here(hold, intent):  # in a thread that has outlived its time: nobody need be asked before it has ended
+    if _acts_here(pass_, intent):  # in a thread that has outlived its time: nobody need be asked before it has ended
         until = host.now() + min(30.0, max(LOOK_AGAIN_SECONDS, seconds(effect.timeout)))
-        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to end", until=until))
+        await pass_.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to end", until=until))
     # Who has surely ended acts no more: what it did is looked for at once. What is not there may still come to light.
-    ended = await _actor_ended(hold, intent)
+    ended = await _actor_ended(pass_, intent)
     early = host.now() < settled
     if early and not ended:
-        await _settles(hold, effect, intent, settled)
+        await _settles(pass_, effect, intent, settled)
     if effect.probe is None:
-        await hold.block(doubted(intent.key, effect.name, value=schema))
-    await _check_actor(hold, effect, intent)
-    found, unknown = await _probed(hold, effect, intent, args, kwargs)
+        await pass_.block(doubted(intent.key, effect.name, value=schema))
+    await _check_actor(pass_, effect, intent)
+    found, unknown = await _probed(pass_, effect, intent, args, kwargs)
     if early and not effect.fenced and (unknown is not None or isinstance(found, NotDone)):
-        remembered = hold.remembered.get(f"{intent.key}settle")
+        remembered = pass_.remembered.get(f"{intent.key}settle")
         known = remembered.until if remembered is not None else None
         await _settles(
-            hold, effect, intent, min(settled, host.now() + seconds(effect.settle)) if known is None else known
+            pass_, effect, intent, min(settled, host.now() + seconds(effect.settle)) if known is None else known
         )
     if unknown is not None:
-        await hold.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}", schema))
+        await pass_.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}", schema))
     if not isinstance(found, NotDone):
-        return await _found(hold, effect, intent, found)
+        return await _found(pass_, effect, intent, found)
     if effect.fenced or ended:
-        await hold.deliver(_void(hold, replace(intent, prepared="") if isinstance(found, PrepareAgain) else intent))
+        await pass_.deliver(_void(pass_, replace(intent, prepared="") if isinstance(found, PrepareAgain) else intent))
         return None
     why = "it is not there, but its worker may still be acting"
-    await hold.block(doubted(intent.key, effect.name, why, schema))
+    await pass_.block(doubted(intent.key, effect.name, why, schema))
     return None
 
 
-async def _to_repeat(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt) -> None:
+async def _to_repeat(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt) -> None:
     """Acting again is harmless. Acting at the same time as another worker that still may act need not be."""
-    host = hold.host
-    if _acts_here(hold, intent) or (host.now() < (intent.act_by or 0.0) and not await _actor_ended(hold, intent)):
+    host = pass_.host
+    if _acts_here(pass_, intent) or (host.now() < (intent.act_by or 0.0) and not await _actor_ended(pass_, intent)):
         name = f"{effect.name} to end elsewhere"
         until = max(intent.act_by or 0.0, host.now() + LOOK_AGAIN_SECONDS)
-        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
-    await _check_actor(hold, effect, intent)
-    await hold.deliver(_void(hold, intent))
+        await pass_.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
+    await _check_actor(pass_, effect, intent)
+    await pass_.deliver(_void(pass_, intent))
 
 
-async def _found(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Receipt:
+async def _found(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Receipt:
     """The receipt of what the probe found."""
     try:
         text, _ = returns(effect.act).nearest(value, f"what the probe of {effect.name!r} found")
     except Exception as error:  # noqa: BLE001 - a type's own code may raise anything; it was found all the same
-        hold.tell("effect.unfit", effect=effect.name, problem=failure_of(error).error)
+        pass_.tell("effect.unfit", effect=effect.name, problem=failure_of(error).error)
         text = ""
-    receipt = hold.host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
-    hold.known[intent.key] = receipt
-    await hold.deliver(receipt)
+    receipt = pass_.host.keyring.signed(replace(intent, stage=Stage.DONE, value=text))
+    pass_.known[intent.key] = receipt
+    await pass_.deliver(receipt)
     return receipt
 
 
-async def _settles(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, until: float) -> None:
+async def _settles(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, until: float) -> None:
     """Wait until nobody can act over this intent any more, and until its target has had time to show the act."""
-    if hold.host.now() < until:
+    if pass_.host.now() < until:
         name = f"{effect.name} to settle"
-        await hold.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
+        await pass_.block(Wait(On.TIMER, key=f"{intent.key}settle", name=name, until=until))
 
 
 async def _probed(
-    hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
+    pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
 ) -> tuple[Any, str | None]:
     """What the probe finds, or why it knows nothing."""
-    with hold.flight():
+    with pass_.flight():
         try:
-            return await contained(hold.host.probe(effect, _act_of(hold, effect, intent), args, kwargs)), None
+            return await contained(pass_.host.probe(effect, _act_of(pass_, effect, intent), args, kwargs)), None
         except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
             tried = failure_of(error)
-            hold.tell("effect.unclear", effect=f"probe of {effect.name}", **tried._asdict())
+            pass_.tell("effect.unclear", effect=f"probe of {effect.name}", **tried._asdict())
             return None, tried.error
 
 
-async def _check_actor(hold: Hold, effect: Effect[Any, Any, Any], intent: Receipt) -> None:
+async def _check_actor(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt) -> None:
     """Ask a person about an act that another account began."""
-    with hold.flight():
-        why = other_actor(intent.actor, await actor_of(hold, effect, intent.known_as))
+    with pass_.flight():
+        why = other_actor(intent.actor, await actor_of(pass_, effect, intent.known_as))
     if why:
-        await hold.block(doubted(intent.key, effect.name, why, schema_of(returns(effect.act))))
+        await pass_.block(doubted(intent.key, effect.name, why, schema_of(returns(effect.act))))
 
 
-def _acts_here(hold: Hold, intent: Receipt) -> bool:
+def _acts_here(pass_: Pass, intent: Receipt) -> bool:
     """An earlier pass of this very worker acts on it still: its record was taken back, but the act goes on."""
-    return (intent.key, intent.nonce) in hold.host.acting
+    return (intent.key, intent.nonce) in pass_.host.acting
 
 
-async def _actor_ended(hold: Hold, intent: Receipt) -> bool:
+async def _actor_ended(pass_: Pass, intent: Receipt) -> bool:
     """Whether whoever intended it is known to have ended: this very worker, its farewell, or a dead process here."""
-    if intent.worker == hold.host.worker_id:
-        return not _acts_here(hold, intent)
-    with hold.flight():
-        workers = await hold.host.ledger.workers()
+    if intent.worker == pass_.host.worker_id:
+        return not _acts_here(pass_, intent)
+    with pass_.flight():
+        workers = await pass_.host.ledger.workers()
     for worker in workers:
         if worker.worker_id == intent.worker:
-            return worker.closed == "farewell" or hold.host.known_dead(worker)
+            return worker.closed == "farewell" or pass_.host.known_dead(worker)
     return False

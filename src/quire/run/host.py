@@ -1,4 +1,4 @@
-"""What a hold needs of the process around it: the worker implements it."""
+"""What a pass needs of the process around it. The worker implements it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from quire.model.side import Worker
 from quire.workflows.effect import Act, Effect
 from quire.workflows.workflow import Registry
 
-#: Hears the verdict on a change, or why there is none.
-Told = Callable[[Verdict | BaseException], None]
+#: Called with the verdict on a change, or with the error that came instead.
+OnVerdict = Callable[[Verdict | BaseException], None]
 
 
 #: What prepares no act.
@@ -60,8 +60,8 @@ class Host(Protocol):
         """Hand a change to the committer."""
         ...
 
-    def put(self, change: Change, told: Told) -> None:
-        """The same for one who does not wait: ``told`` is called with the verdict."""
+    def put(self, change: Change, on_verdict: OnVerdict) -> None:
+        """The same for a caller that does not wait: ``on_verdict`` is called with the verdict."""
         ...
 
     def time_for(self, span: float, since: float, *, harmless: bool) -> float:

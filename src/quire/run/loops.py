@@ -13,7 +13,7 @@ from quire.model.codec import dump, parse
 from quire.model.receipt import Kind
 from quire.model.record import Status
 from quire.rules.outcome import Saved, Yielded
-from quire.run.passes import SCOPE, Hold
+from quire.run.passes import SCOPE, Pass
 
 if TYPE_CHECKING:
     from quire.run.run import Run
@@ -30,14 +30,14 @@ class Each(AsyncIterator[T]):
 
     def __init__(
         self,
-        hold: Hold,
+        pass_: Pass,
         run: Run[Any, Any],
         key: str,
         items: Sequence[T],
         name: Callable[[T], str] | None,
         every: int | Span,
     ) -> None:
-        self._hold = hold
+        self._pass = pass_
         self._run = run
         self._key = key
         self._items = items
@@ -62,7 +62,7 @@ class Each(AsyncIterator[T]):
             if self._saved < len(self._items):
                 await self._save()
             raise StopAsyncIteration
-        self._hold.check()
+        self._pass.check()
         item = self._items[self._done]
         place = self._name(item) if self._name is not None else self._done
         self.scope = (*self._outer, f"{self._key}{place}")
@@ -82,18 +82,18 @@ class Each(AsyncIterator[T]):
             raise DefinitionError(f"run.each(every={self._every}) would never save; the least is 1")
         self._begun = True
         self._outer = self.scope = SCOPE.get()
-        self._saved_at = self._hold.host.now()
-        known = self._hold.known.get(self._key)
+        self._saved_at = self._pass.host.now()
+        known = self._pass.known.get(self._key)
         if known is not None:
             saved = parse(known.value)
             self._done = self._saved = saved["done"]
             what = f"the saved data of {self._run.record_id!r}"
-            self._run.data = self._hold.workflow.data.decode(dump(saved["data"]), what)
+            self._run.data = self._pass.workflow.data.decode(dump(saved["data"]), what)
 
     async def _passed(self) -> None:
         """The body is through with an item: is it time to save, or to end?"""
         self._done += 1
-        host, every = self._hold.host, self._every
+        host, every = self._pass.host, self._every
         if isinstance(every, int):
             due = self._done - max(self._saved, 0) >= every
         else:
@@ -102,19 +102,19 @@ class Each(AsyncIterator[T]):
         if (due or ends) and self._done < len(self._items):
             await self._save()
             if host.budget_end is not None and host.now() >= host.budget_end:
-                self._hold.halt(Yielded("the worker's time ends"))
+                self._pass.halt(Yielded("the worker's time ends"))
                 raise asyncio.CancelledError
 
     async def _save(self) -> None:
-        hold, run = self._hold, self._run
+        pass_, run = self._pass, self._run
         data = run._encoded()
-        hold.answer(hold.receipt(Kind.EACH, self._key, "each", dump({"done": self._done, "data": parse(data)})))
-        run_id = hold.record.run_id
-        with hold.flight():
-            verdict = await hold.move(Saved(data))
+        pass_.answer(pass_.receipt(Kind.EACH, self._key, "each", dump({"done": self._done, "data": parse(data)})))
+        run_id = pass_.record.run_id
+        with pass_.flight():
+            verdict = await pass_.move(Saved(data))
         if not isinstance(verdict, Applied):
             raise LeaseLost(f"another worker holds {run.record_id!r} now")
         if verdict.record.status is not Status.RUNNING or verdict.record.run_id != run_id:
-            hold.lost = True
+            pass_.lost = True
             raise asyncio.CancelledError
-        self._saved, self._saved_at = self._done, hold.host.now()
+        self._saved, self._saved_at = self._done, pass_.host.now()

@@ -1,9 +1,10 @@
-"""A hold: one worker's hold on one record for one pass of its step, and the settling of that pass.
+"""One pass: a step's function, executed from its top.
 
-The story of a pass: the step's function starts from its top with the data as at entry of the step. What it asks for
-through ``run`` is answered from receipts where there are any, done where there are none, and where an answer is not to
-be had yet, the pass *blocks*. When all it does is blocked, one change is committed (what it waits for, the children it
-wants, the receipts so far) and the pass is cancelled. The next claim starts it again.
+The worker that holds the record makes a pass whenever the record is due. The function gets a fresh ``Run``. What it
+asks for under a name is answered from the record's receipts if it was answered before, and done otherwise. When
+everything that the function waits for can only come from outside (a timer, a signal, a person, children), the pass
+ends: one change stores what the record waits for, and the record is released. The next pass starts again from the top
+and finds the answers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from quire.rules.moves import Move
 from quire.rules.outcome import Broke, Done, Next, Outcome, Saved, Stopped, Suspect, Tried, Waits, Yielded
 from quire.run import forks
 from quire.run.failure import MOST_OF_A_LINE, MOST_OF_AN_ERROR, Failure, Link, cut, failure_of, own_line
-from quire.run.host import Host, Told
+from quire.run.host import Host, OnVerdict
 from quire.workflows.workflow import Step, Workflow
 
 if TYPE_CHECKING:
@@ -154,8 +155,8 @@ def _current_task() -> asyncio.Task[Any] | None:
         return None
 
 
-class Hold:
-    """What stands behind one ``Run``: its receipts, its place in the ledger, what it waits for."""
+class Pass:
+    """One pass over one record: its receipts, the record as it stands in the ledger, and what it waits for."""
 
     run: Run[Any, Any]
     #: Why the pass is to end before its own end.
@@ -178,9 +179,9 @@ class Hold:
     _activity = 0
     _turns = TURNS
     _suspending: asyncio.Task[None] | None = None
-    #: While its settling is under way: the record before it, and who hears the verdict.
+    #: While its settling is under way: the record before it, and the function that is called with the verdict.
     _before: Record
-    _told: Told
+    _on_verdict: OnVerdict
     # What most passes never have is made when it is needed: hundreds of them wait for their verdicts at a time, in
     # each of several processes, and what they take of the processors' caches is felt (docs/decisions/034).
     _pending: list[Pending[Any]] | tuple[()] = ()
@@ -417,24 +418,24 @@ class Hold:
         instead = self._heard(before, verdict)
         return verdict if instead is None else await self.host.submit(instead)
 
-    def settle(self, outcome: Outcome, told: Told) -> None:
-        """The same at the end of the pass, which does not wait for it: ``told`` hears the verdict."""
+    def settle(self, outcome: Outcome, on_verdict: OnVerdict) -> None:
+        """The same at the end of the pass, which does not wait for it: ``on_verdict`` is called with the verdict."""
         before = self.record
         keep = False
         if isinstance(outcome, Next) and self.stop is None:
             keep = self.host.may_keep(before, outcome.step, self.steps, self.since)
-        self._before, self._told = before, told
+        self._before, self._on_verdict = before, on_verdict
         self.run = _GONE  # and with it the data, which are in the change
         self.host.put(self._change(outcome, keep=keep), self._settled)
 
     def _settled(self, verdict: Verdict | BaseException) -> None:
         instead = None if isinstance(verdict, BaseException) else self._heard(self._before, verdict)
-        told = self._told
-        del self._before, self._told  # it knows the stay, and the stay this hold
+        on_verdict = self._on_verdict
+        del self._before, self._on_verdict  # it refers to the hold, and the hold to this pass
         if instead is None:
-            told(verdict)
+            on_verdict(verdict)
         else:
-            self.host.put(instead, told)
+            self.host.put(instead, on_verdict)
 
     def _change(self, outcome: Outcome, *, keep: bool = False) -> Change:
         """The change that an outcome leads to. What is submitted after it stands on its image."""
@@ -474,7 +475,7 @@ class Hold:
         return Broke(error, self.workflow.on_failure == "undo" and before.step != UNDO, trace)
 
     def _heard(self, before: Record, verdict: Verdict) -> Change | None:
-        """What a verdict means for the hold; and the change to make instead where the ledger will not take this one."""
+        """What a verdict means for the pass; and the change to make instead where the ledger will not take this one."""
         if isinstance(verdict, Applied):
             if verdict.record.version >= self.record.version:  # or another move is under way that stands on this one
                 self.record = verdict.record
@@ -607,8 +608,8 @@ class Hold:
 
     # -- performing --------------------------------------------------------------------------------------------
 
-    async def perform(self, task: asyncio.Task[Any] | None, told: Told) -> None:
-        """One pass of the step, in this task. Its settling is under way when it returns; ``told`` hears how it ended.
+    async def perform(self, task: asyncio.Task[Any] | None, on_verdict: OnVerdict) -> None:
+        """One pass of the step, in this task. Its settling is under way when it returns; ``on_verdict`` gets its end.
 
         Raises ``LeaseLost`` when the record is lost to this worker: then there is nothing to settle.
         """
@@ -621,12 +622,12 @@ class Hold:
                 self._suspending.result()
             elif self.stop is None:
                 assert self.settled is not None
-                told(self.settled)
+                on_verdict(self.settled)
                 return
             outcome = self.stop
         if self.lost or outcome is None:
             raise LeaseLost(f"another worker holds {self.record.record_id!r} now")
-        self.settle(outcome, told)
+        self.settle(outcome, on_verdict)
 
     async def _outcome(self) -> Outcome | None:
         """Run the step's function. As soon as it is over, nobody cancels its task any more: others run in it, too."""

@@ -18,7 +18,7 @@ from quire.run import calls, effects, loops
 from quire.run import children as fanouts
 from quire.run import waits as waiting
 from quire.run.host import Host
-from quire.run.passes import SCOPE, Hold
+from quire.run.passes import SCOPE, Pass
 from quire.workflows import declared
 from quire.workflows.approval import Answer
 from quire.workflows.effect import Effect, bare_effect
@@ -72,11 +72,11 @@ class Pending(Awaitable[T]):
 
     __slots__ = ("_make", "awaited", "what")
 
-    def __init__(self, hold: Hold, what: str, make: Callable[[], Coroutine[Any, Any, T]]) -> None:
+    def __init__(self, pass_: Pass, what: str, make: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self.what = what
         self.awaited = False
         self._make = make
-        hold.asked_for(self)
+        pass_.asked_for(self)
 
     def __await__(self) -> Generator[Any, Any, T]:
         if self.awaited:
@@ -88,13 +88,13 @@ class Pending(Awaitable[T]):
 class Run(Generic[D, X]):
     """One pass of a step over one record."""
 
-    def __init__(self, hold: Hold) -> None:
-        record = hold.record
-        self._hold = hold
+    def __init__(self, pass_: Pass) -> None:
+        record = pass_.record
+        self._pass = pass_
         self._visit = record.visit
-        hold.run = self
+        pass_.run = self
         entry = record.entry if record.entry is not None else record.data
-        self._codec = hold.workflow.data
+        self._codec = pass_.workflow.data
         #: The record's data, as at entry of the step; what the step makes of it is kept when the step ends or waits.
         self.data: D = self._codec.decode(entry, "its data")
 
@@ -104,16 +104,16 @@ class Run(Generic[D, X]):
     @property
     def deps(self) -> X:
         """What the workflow's factory made, or the worker was given, to work with."""
-        return cast("X", self._hold.host.deps_of(self._hold.workflow.name))
+        return cast("X", self._pass.host.deps_of(self._pass.workflow.name))
 
     @property
     def record_id(self) -> str:
-        return self._hold.record.record_id
+        return self._pass.record.record_id
 
     @property
     def attempt(self) -> int:
         """Which try this is: 1 for the first."""
-        return self._hold.record.attempt + 1
+        return self._pass.record.attempt + 1
 
     @property
     def visit(self) -> int:
@@ -123,13 +123,13 @@ class Run(Generic[D, X]):
     @property
     def version(self) -> int:
         """The workflow version that the data is of: the one that the record started with, until it is migrated."""
-        return self._hold.record.code_version
+        return self._pass.record.code_version
 
     @property
     def time_left(self) -> timedelta:
         """Until this run must have ended: its hard end, or the end of the worker's time."""
-        host = self._hold.host
-        ends = [end for end in (self._hold.record.run_until, host.budget_end) if end is not None]
+        host = self._pass.host
+        ends = [end for end in (self._pass.record.run_until, host.budget_end) if end is not None]
         return timedelta(seconds=max(0.0, min(ends, default=0.0) - host.now()))
 
     @overload
@@ -143,7 +143,7 @@ class Run(Generic[D, X]):
 
     def once(self, effect: Any, /, *args: Any, **kwargs: Any) -> Pending[Any]:
         """Do something irreversible, at most once. In doubt it is probed, or a person is asked; never guessed."""
-        hold = self._hold
+        pass_ = self._pass
         if isinstance(effect, str):
             act = args[0] if args else None
             if isinstance(act, Effect):
@@ -153,9 +153,9 @@ class Run(Generic[D, X]):
             effect, args = bare_effect(effect, act), args[1:]
         if not isinstance(effect, Effect):
             raise DefinitionError(f"run.once takes an @effect, or a name and a function; {effect!r} is neither")
-        hold.use_once(effect.name)
-        key = effects.key(hold, effect)
-        return Pending(hold, f"run.once({effect.name})", lambda: effects.once(hold, effect, key, args, kwargs))
+        pass_.use_once(effect.name)
+        key = effects.key(pass_, effect)
+        return Pending(pass_, f"run.once({effect.name})", lambda: effects.once(pass_, effect, key, args, kwargs))
 
     @overload
     def call(self, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Pending[T]: ...
@@ -165,21 +165,21 @@ class Run(Generic[D, X]):
 
     def call(self, fn: Any, /, *args: Any, **kwargs: Any) -> Pending[Any]:
         """Do something that may be repeated, and remember its answer. A plain function runs in a thread."""
-        hold = self._hold
+        pass_ = self._pass
         if isinstance(fn, Effect):
             raise DefinitionError(f"{fn.name!r} is an @effect, which is done at most once; use run.once({fn.name}, …)")
         if not callable(fn):
             _closed(fn)
             raise DefinitionError(f"run.call takes a function and then its arguments; {fn!r} is no function")
         name = calls.name_of(fn)
-        key = hold.key(Kind.CALL, name)
-        return Pending(hold, f"run.call({name})", lambda: calls.call(hold, fn, key, name, args, kwargs))
+        key = pass_.key(Kind.CALL, name)
+        return Pending(pass_, f"run.call({name})", lambda: calls.call(pass_, fn, key, name, args, kwargs))
 
     def sleep(self, span: Span | datetime) -> Pending[None]:
         """Go on after this span, or at this moment. No process waits meanwhile."""
-        hold = self._hold
-        key = hold.key(Kind.SLEEP, "sleep")
-        return Pending(hold, "run.sleep", lambda: waiting.sleep(hold, key, span))
+        pass_ = self._pass
+        key = pass_.key(Kind.SLEEP, "sleep")
+        return Pending(pass_, "run.sleep", lambda: waiting.sleep(pass_, key, span))
 
     @overload
     def wait(self, signal: str, type: type[T], *, timeout: None = None) -> Pending[T]: ...
@@ -192,10 +192,10 @@ class Run(Generic[D, X]):
 
     def wait(self, signal: str, type: Any = Any, *, timeout: Span | None = None) -> Pending[Any]:
         """Wait for a signal of this name, also one that has come already; None when the timeout passes first."""
-        hold = self._hold
+        pass_ = self._pass
         _check_text(signal, "run.wait takes the name of a signal")
-        key = hold.key(Kind.WAIT, signal)
-        return Pending(hold, f"run.wait({signal!r})", lambda: waiting.wait(hold, key, signal, type, timeout))
+        key = pass_.key(Kind.WAIT, signal)
+        return Pending(pass_, f"run.wait({signal!r})", lambda: waiting.wait(pass_, key, signal, type, timeout))
 
     def ask(
         self,
@@ -217,11 +217,11 @@ class Run(Generic[D, X]):
         ``choices``: what may be answered; the first one goes ahead, and the answer is true then.
         ``by``: who may answer: e-mail addresses, or groups of ``quire.toml``. Nothing: anybody who may write here.
         ``quorum``: how many different people must agree on the first choice; any other choice decides at once.
-        ``remind``: how often the question is sent again, by the alerts that told of it and in the worker's output.
-        ``escalate``: after the span, this person may answer as well, and is told: ``("2d", "boss@x.eu")``.
+        ``remind``: how often the question is sent again, by the alerts that announced it and in the worker's output.
+        ``escalate``: after the span, this person may answer as well, and is notified: ``("2d", "boss@x.eu")``.
         ``expires``: after this span the answer is ``"expired"``, which is false.
         """
-        hold = self._hold
+        pass_ = self._pass
         _check_text(question, "run.ask takes a question")
         _check_list(edit, "run.ask(edit=…)")
         _check_list(choices, "run.ask(choices=…)")
@@ -229,7 +229,7 @@ class Run(Generic[D, X]):
         declared.whole(quorum, "run.ask(quorum=…)")
         _check_escalation(escalate)
         question = readable(question)
-        key = hold.key(Kind.ASK, question)
+        key = pass_.key(Kind.ASK, question)
         options = {
             "show": show,
             "edit": edit,
@@ -240,15 +240,15 @@ class Run(Generic[D, X]):
             "escalate": escalate,
             "expires": expires,
         }
-        return Pending(hold, f"run.ask({question!r})", lambda: waiting.ask(hold, key, question, options))
+        return Pending(pass_, f"run.ask({question!r})", lambda: waiting.ask(pass_, key, question, options))
 
     def child(self, workflow: Workflow[I, T, Any], data: I, *, id: str | None = None) -> Pending[T]:
         """Start one child record and wait for its result."""
-        hold = self._hold
+        pass_ = self._pass
         _check_workflow(workflow, "run.child")
         name = id or workflow.name
-        key = hold.key(Kind.MAP, name)
-        return Pending(hold, f"run.child({name})", lambda: fanouts.child(hold, key, name, workflow, data))
+        key = pass_.key(Kind.MAP, name)
+        return Pending(pass_, f"run.child({name})", lambda: fanouts.child(pass_, key, name, workflow, data))
 
     @overload
     def map(
@@ -292,7 +292,7 @@ class Run(Generic[D, X]):
 
         Maps of one workflow that are called by code that runs side by side need a ``name`` each.
         """
-        hold = self._hold
+        pass_ = self._pass
         _check_workflow(workflow, "run.map")
         declared.word(failures, ("fail", "keep"), "run.map(failures=…)")
         if limit is not None:
@@ -303,10 +303,10 @@ class Run(Generic[D, X]):
             raise DefinitionError(f"run.map takes a list of items; {items!r} is none")
         _check_key(key, "run.map")
         name = name or workflow.name
-        receipt_key = hold.key(Kind.MAP, name)
+        receipt_key = pass_.key(Kind.MAP, name)
         plan = fanouts.Plan(name, limit, key, within, failures == "keep", need)
         todo = list(items)
-        return Pending(hold, f"run.map({name})", lambda: fanouts.map_all(hold, receipt_key, workflow, todo, plan))
+        return Pending(pass_, f"run.map({name})", lambda: fanouts.map_all(pass_, receipt_key, workflow, todo, plan))
 
     @overload
     def all(self, a: Pending[T], b: Pending[U], /) -> Pending[tuple[T, U]]: ...
@@ -327,19 +327,19 @@ class Run(Generic[D, X]):
         async def together() -> tuple[Any, ...]:
             return tuple(await asyncio.gather(*pending))
 
-        return Pending(self._hold, "run.all", together)
+        return Pending(self._pass, "run.all", together)
 
     def each(
         self, items: Sequence[T], *, key: Callable[[T], str] | None = None, every: int | Span = "1s"
     ) -> loops.Each[T]:
         """Go through many items; place and data are saved ``every`` so many items, or every so often."""
-        hold = self._hold
+        pass_ = self._pass
         if isinstance(items, Mapping) or not (hasattr(items, "__len__") and hasattr(items, "__getitem__")):
             raise DefinitionError(f"run.each keeps its place in a list, not in a {type(items).__name__}; write list(…)")
         _check_key(key, "run.each")
         if not isinstance(every, int):
             seconds(every)
-        return loops.Each(hold, self, hold.key(Kind.EACH, "each"), items, key, every)
+        return loops.Each(pass_, self, pass_.key(Kind.EACH, "each"), items, key, every)
 
     def note(self, text: str) -> None:
         """Say something about the record, for people: how far a long step is, for instance.
@@ -352,19 +352,19 @@ class Run(Generic[D, X]):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self._hold.note_from_thread(text)
+            self._pass.note_from_thread(text)
         else:
-            self._hold.noted(text)
+            self._pass.noted(text)
 
     def signal_url(self, signal: str) -> str:
         """An address at which the world outside sends this signal. Signed: good for this record and signal only."""
         _check_text(signal, "run.signal_url takes the name of a signal")
-        return waiting.signal_url(self._hold, signal)
+        return waiting.signal_url(self._pass, signal)
 
 
 def behind(run: Run[Any, Any]) -> Host:
     """The process around a run: for what Quire itself builds on runs, never for steps."""
-    return run._hold.host
+    return run._pass.host
 
 
 def _blocking(method: Callable[Concatenate[Run[Any, Any], P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:

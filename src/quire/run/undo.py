@@ -25,8 +25,8 @@ from quire.rules.outcome import Stopped, Waits, Yielded
 from quire.run import effects
 from quire.run.calls import returns
 from quire.run.failure import failure_of
-from quire.run.host import Told
-from quire.run.passes import Hold
+from quire.run.host import OnVerdict
+from quire.run.passes import Pass
 from quire.workflows.effect import Act, find_effect
 from quire.workflows.retry import Retry
 
@@ -36,67 +36,67 @@ FIRST_PAUSE = 1.0
 MOST_PAUSE = 300.0
 
 
-async def perform(hold: Hold, told: Told) -> None:
-    """Undo everything that is left to undo, then end the record as it was going to end. ``told`` hears the verdict."""
+async def perform(pass_: Pass, on_verdict: OnVerdict) -> None:
+    """Undo everything that is left to undo, then end the record. ``on_verdict`` is called with the verdict."""
     try:
-        waits = await _undone(hold)
+        waits = await _undone(pass_)
     except asyncio.CancelledError:
         task = asyncio.current_task()
-        if not isinstance(hold.stop, Stopped | Yielded) or (task is not None and task.cancelling()):
+        if not isinstance(pass_.stop, Stopped | Yielded) or (task is not None and task.cancelling()):
             raise
-        told(await hold.move(hold.stop))  # it goes on where it stands when somebody lets it
+        on_verdict(await pass_.move(pass_.stop))  # it goes on where it stands when somebody lets it
         return
-    if hold.lost:
-        raise LeaseLost(f"another worker holds {hold.record.record_id!r} now")
+    if pass_.lost:
+        raise LeaseLost(f"another worker holds {pass_.record.record_id!r} now")
     if waits:
-        told(await hold.move(Waits(tuple(waits), hold.record.data)))
+        on_verdict(await pass_.move(Waits(tuple(waits), pass_.record.data)))
     else:
-        told(await hold.submit(transition.undone(hold.record, hold.host.now())))
+        on_verdict(await pass_.submit(transition.undone(pass_.record, pass_.host.now())))
 
 
-async def _undone(hold: Hold) -> list[Wait]:
+async def _undone(pass_: Pass) -> list[Wait]:
     """What must come first, or could not be undone and is asked."""
-    family = await _descendants(hold, hold.record.record_id)
+    family = await _descendants(pass_, pass_.record.record_id)
     if not all(row.ended for row in family):
-        return [_until_they_end(hold)]
-    workflows = {row.record_id: row.workflow for row in (hold.record, *family)}
+        return [_until_they_end(pass_)]
+    workflows = {row.record_id: row.workflow for row in (pass_.record, *family)}
     receipts: list[Receipt] = []
     for row in family:
-        receipts += _newest_first(await hold.host.ledger.receipts(record_ids=[row.record_id]))
-    receipts += _newest_first(hold.known.values())
+        receipts += _newest_first(await pass_.host.ledger.receipts(record_ids=[row.record_id]))
+    receipts += _newest_first(pass_.known.values())
     undos = {r.key: r for r in receipts if r.kind is Kind.UNDO}
     open_intents = [r for r in receipts if r.kind is Kind.ONCE and r.open]
     if open_intents:
-        return _settled_first(hold, open_intents) or [doubted(r.key, r.name) for r in open_intents]
+        return _settled_first(pass_, open_intents) or [doubted(r.key, r.name) for r in open_intents]
     todo = [r for r in receipts if r.kind is Kind.ONCE and r.stage is Stage.DONE and r.undo]
     for receipt in todo:
         key = key_of("undo", receipt.key)
         earlier = undos.get(key)
         if earlier is not None and earlier.stage is Stage.DONE:
-            await hold.deliver(replace(receipt, stage=Stage.UNDONE))
+            await pass_.deliver(replace(receipt, stage=Stage.UNDONE))
             continue
         if earlier is not None and earlier.open:
             return [doubted(key, f"undo of {receipt.name}")]
         if receipt.unfit:
             return [valueless(receipt.key, receipt.name, "", None)]
-        problem = await _undo(hold, receipt, key, earlier, workflows[receipt.record_id])
+        problem = await _undo(pass_, receipt, key, earlier, workflows[receipt.record_id])
         if problem:
             return [doubted(key, f"undo of {receipt.name}", problem)]
-        if hold.lost:
+        if pass_.lost:
             return []
     return []
 
 
-async def _undo(hold: Hold, receipt: Receipt, key: str, earlier: Receipt | None, workflow: str) -> str:
+async def _undo(pass_: Pass, receipt: Receipt, key: str, earlier: Receipt | None, workflow: str) -> str:
     """Take one receipt of this workflow back; ``earlier``: the last try. Answer what went wrong, if anything did."""
     effect = find_effect(receipt.undo)
     if effect is None or effect.undo is None:
         return f"no effect {receipt.undo!r} with an undo is declared here"
-    host = hold.host
+    host = pass_.host
     known_as = earlier.known_as if earlier is not None else act_key(host.ledger_id, key)
     timeout = seconds(effect.timeout)
     until = await host.lease_until(timeout)
-    intent = hold.receipt(
+    intent = pass_.receipt(
         Kind.UNDO,
         key,
         f"undo of {receipt.name}",
@@ -106,9 +106,9 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, earlier: Receipt | None,
         act_by=host.now() + timeout,
         act_key=known_as,
     )
-    await hold.facts([intent])
-    if why := effects.other_actor(receipt.actor, await effects.actor_of(hold, effect, known_as)):
-        hold.tell("effect.unclear", effect=f"undo of {receipt.name}", error=why)
+    await pass_.facts([intent])
+    if why := effects.other_actor(receipt.actor, await effects.actor_of(pass_, effect, known_as)):
+        pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", error=why)
         return why
     prepared = effects.prepared_of(effect, receipt)
     act: Act[Any] = Act(intent.known_as, host.deps_of(workflow), receipt.record_id, prepared=prepared)
@@ -116,46 +116,46 @@ async def _undo(hold: Hold, receipt: Receipt, key: str, earlier: Receipt | None,
     act = dataclasses.replace(act, _left=lambda: until - host.clock.boottime())
     left = until - host.clock.boottime()
     if left <= 0:
-        await hold.deliver(replace(intent, stage=Stage.VOID))
+        await pass_.deliver(replace(intent, stage=Stage.VOID))
         return "the worker was away too long; it did not act"
     try:
         async with asyncio.timeout(left):
             await host.undo(effect, act, value)
     except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
         tried = failure_of(error)
-        hold.tell("effect.unclear", effect=f"undo of {receipt.name}", **tried._asdict())
+        pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", **tried._asdict())
         return tried.error
-    await hold.deliver(host.keyring.signed(replace(intent, stage=Stage.DONE)), replace(receipt, stage=Stage.UNDONE))
+    await pass_.deliver(host.keyring.signed(replace(intent, stage=Stage.DONE)), replace(receipt, stage=Stage.UNDONE))
     return ""
 
 
-async def _descendants(hold: Hold, record_id: str) -> list[Record]:
+async def _descendants(pass_: Pass, record_id: str) -> list[Record]:
     """All descendants: each one after its own children, the youngest child first."""
     found: list[Record] = []
-    children = await hold.host.ledger.find(Query(parent_id=record_id, limit=100_000))
+    children = await pass_.host.ledger.find(Query(parent_id=record_id, limit=100_000))
     for child in sorted(children, key=lambda row: (row.generation or 0, row.place or 0), reverse=True):
         if child.fanouts:
-            found += await _descendants(hold, child.record_id)
+            found += await _descendants(pass_, child.record_id)
         found.append(child)
     return found
 
 
-def _until_they_end(hold: Hold) -> Wait:
+def _until_they_end(pass_: Pass) -> Wait:
     """What a child is still doing cannot be undone yet. The sweep stops the children; look again when they may have
     ended, less and less often: one of them may ask a person."""
-    key = key_of("undo", hold.record.record_id, "settle")
-    earlier = hold.remembered.get(key)
+    key = key_of("undo", pass_.record.record_id, "settle")
+    earlier = pass_.remembered.get(key)
     pause = FIRST_PAUSE if earlier is None else min(MOST_PAUSE, 2 * (earlier.about or {}).get("pause", FIRST_PAUSE))
-    until = hold.host.now() + pause
+    until = pass_.host.now() + pause
     return Wait(On.TIMER, key=key, name="its children to end", until=until, about={"pause": pause})
 
 
-def _settled_first(hold: Hold, intents: Iterable[Receipt]) -> list[Wait]:
+def _settled_first(pass_: Pass, intents: Iterable[Receipt]) -> list[Wait]:
     """Nobody is asked about an act that may still be under way (protocol 1)."""
     return [
         Wait(On.TIMER, key=f"{intent.key}settle", name=f"{intent.name} to settle", until=intent.act_by)
         for intent in intents
-        if (intent.act_by or 0.0) > hold.host.now()
+        if (intent.act_by or 0.0) > pass_.host.now()
     ][:1]
 
 

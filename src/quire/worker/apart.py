@@ -8,7 +8,7 @@ that failed. If the worker dies too, nobody is left to count: then the record is
 A process serves several suspects, one after the other. If it dies under one that was not its first, another one may
 have damaged it: nothing is counted, and that record gets a fresh process the next time.
 
-Where no process can be started (a ledger in memory, told time, workflows that only this process has), a suspect runs
+Where no process can be started (a ledger in memory, a test clock, workflows that only this process has), a suspect runs
 alone in the worker itself: the worker claims nothing, waits until all else has ended, and runs one suspect at a time.
 Nobody watches that worker, so its death is counted before it happens (``transition.apart``).
 """
@@ -29,7 +29,7 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.row import field_values
 from quire.rules import moves as transition
 from quire.worker.child import Child, Ended
-from quire.worker.lanes import Stay
+from quire.worker.lanes import Hold
 
 if TYPE_CHECKING:
     from quire.worker.worker import Worker
@@ -61,9 +61,9 @@ class Apart:
         self._worker = worker
         self.spawn = spawn
         #: Those that wait for a process, or for silence in the worker.
-        self.waiting: deque[Stay] = deque()
+        self.waiting: deque[Hold] = deque()
         #: The one that runs alone in the worker itself.
-        self.inside: Stay | None = None
+        self.inside: Hold | None = None
         self._children: set[Child] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = False
@@ -87,8 +87,8 @@ class Apart:
         """Whether the worker must end all else, for a suspect runs in it next, or does."""
         return self.inside is not None or (self.spawn is None and bool(self.waiting))
 
-    def add(self, stay: Stay) -> None:
-        self.waiting.append(stay)
+    def add(self, hold: Hold) -> None:
+        self.waiting.append(hold)
         self._go()
 
     def _go(self) -> None:
@@ -135,8 +135,8 @@ class Apart:
             if child is not None:
                 await self._end(child)
 
-    def _may_serve(self, child: Child, stay: Stay) -> bool:
-        return child.alone or stay.record.record_id not in self._fresh
+    def _may_serve(self, child: Child, hold: Hold) -> bool:
+        return child.alone or hold.record.record_id not in self._fresh
 
     def _begun(self, spawn: Spawn) -> Child | None:
         worker = self._worker
@@ -160,10 +160,10 @@ class Apart:
             how,
         )
 
-    async def _attended(self, child: Child, stay: Stay) -> None:
+    async def _attended(self, child: Child, hold: Hold) -> None:
         """One suspect in one process, until it has left it."""
         self._away += 1
-        record = stay.record
+        record = hold.record
         try:
             timeout = self._timeout(record)
             if timeout is None or record.worker != self._worker.worker_id or self._closing:
@@ -171,25 +171,25 @@ class Apart:
             child.send({"record": field_values(record), "timeout": timeout})
             ended = await child.served(SILENT * self._worker.lease)
             if ended is not None:
-                await self._died(child, stay, ended)
+                await self._died(child, hold, ended)
             else:
                 self._fresh.discard(record.record_id)
-            await self._told(record)
+            await self._announced(record)
         except LedgerError as error:  # the ledger frees the record when the lease of the process runs out
             log.warning("what became of %r in its process is not known yet: %s", record.record_id, error)
         finally:
             self._away -= 1
-            self._worker.let_go(stay)
+            self._worker.let_go(hold)
 
-    async def _died(self, child: Child, stay: Stay, ended: Ended) -> None:
+    async def _died(self, child: Child, hold: Hold, ended: Ended) -> None:
         """The process is gone. If that was its own doing, it is a try of the record that failed."""
-        worker, record_id = self._worker, stay.record.record_id
+        worker, record_id = self._worker, hold.record.record_id
         first, child.alone = child.alone, False
         if not first:
             self._fresh.add(record_id)
         [row] = await worker.ledger.load([record_id])
         for _ in range(5 if first and not ended.asked else 0):
-            if row.status is not Status.RUNNING or row.run_id != stay.run_id or row.worker == worker.worker_id:
+            if row.status is not Status.RUNNING or row.run_id != hold.run_id or row.worker == worker.worker_id:
                 break  # the process had ended with it, or not begun
             go = transition.died(row, worker.now(), ended.text)
             change = Change(next_id(), record_id, row.version, go.image, row.worker, go.lines, frees=True)
@@ -200,7 +200,7 @@ class Apart:
         self._children.discard(child)
         await worker.tidy_up()  # closes the process's worker
 
-    async def _told(self, record: Record) -> None:
+    async def _announced(self, record: Record) -> None:
         for row in await self._worker.ledger.load([record.record_id]):
             if row.version > record.version and row.status is not Status.RUNNING:
                 self._worker.tell(row)
@@ -246,23 +246,23 @@ class Apart:
 
     async def inside_next(self) -> None:
         """Run the next suspect in this worker, which holds nothing else; return when the record has left it."""
-        worker, stay = self._worker, self.waiting.popleft()
-        record, timeout = stay.record, self._timeout(stay.record)
-        self.inside = stay
+        worker, hold = self._worker, self.waiting.popleft()
+        record, timeout = hold.record, self._timeout(hold.record)
+        self.inside = hold
         try:
             if timeout is None:
-                return worker.let_go(stay)
+                return worker.let_go(hold)
             go = transition.apart(record, worker.now(), worker.worker_id, timeout, counted=True)
             change = Change(next_id(), record.record_id, record.version, go.image, record.worker, go.lines)
             verdict = await worker.submit(change)
             if isinstance(verdict, Applied) and worker.stopping:
-                return worker.let_go(stay)
-            worker.settled(stay, verdict)
+                return worker.let_go(hold)
+            worker.settled(hold, verdict)
             while worker.given > len(self.waiting) and not worker.stopping:
                 await worker.nudged()
         except BaseException:
             with suppress(Exception):
-                worker.let_go(stay)
+                worker.let_go(hold)
             raise
         finally:
             self.inside = None

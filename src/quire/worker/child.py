@@ -38,7 +38,7 @@ class Child:
                 [*command, str(reads), str(writes)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(reads, writes),
-                start_new_session=True,  # Ctrl-C in the terminal is told to it by its parent
+                start_new_session=True,  # its parent passes Ctrl-C in the terminal on to it
             )
         except BaseException:
             os.close(self._in)
@@ -71,7 +71,7 @@ class Child:
                 *lines, self._rest = (self._rest + found).split(b"\n")
                 self._said.update(line.decode() for line in lines)
                 self._news.set()
-            self._loop.remove_reader(self._out)  # its end; how it ended is told by itself
+            self._loop.remove_reader(self._out)  # its end; how it ended becomes known by itself
 
     def _wait(self) -> None:
         code = self._process.wait()
@@ -111,11 +111,11 @@ class Child:
         if self.ended is None:
             self._read()
 
-    # -- what it is told ---------------------------------------------------------------------------------------
+    # -- what it is sent ---------------------------------------------------------------------------------------
 
-    def send(self, told: Mapping[str, Any]) -> None:
+    def send(self, given: Mapping[str, Any]) -> None:
         """Write one line. A process that does not read it is one that does not answer."""
-        line = json.dumps(told).encode() + b"\n"
+        line = json.dumps(given).encode() + b"\n"
         if self._in < 0:
             return
         own = os.dup(self._in)  # it stays open while a thread writes

@@ -3,7 +3,7 @@
 While one commit is under way the next batch fills. There is no artificial delay: an idle system has the latency of a
 single commit, a busy one shares it. Where the store takes commits side by side, a batch that has filled does not wait
 for the one under way; of one record no two changes are under way at a time. A batch whose answer is lost is sent again,
-the same bytes (protocol 13, 14). A record is held until its verdict is told, and while more than ``QUEUE_BYTES`` wait
+the same bytes (protocol 13, 14). A record is held until its verdict is there, and while more than ``QUEUE_BYTES`` wait
 its worker claims nothing more.
 """
 
@@ -19,7 +19,7 @@ from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable, QuireError
 from quire.ledger.base import Ledger
 from quire.model.change import Change, Refused, Verdict
-from quire.run.host import Told
+from quire.run.host import OnVerdict
 
 log = logging.getLogger("quire.worker")
 
@@ -40,7 +40,7 @@ class Committer:
         self.clock = clock
         #: How long a batch without an answer is sent again.
         self.patience = patience
-        self._queue: deque[tuple[Change, Told, int]] = deque()
+        self._queue: deque[tuple[Change, OnVerdict, int]] = deque()
         self._bytes = 0
         self._most = 2 if ledger.traits.side_by_side else 1
         self._drains: set[asyncio.Task[None]] = set()
@@ -64,16 +64,16 @@ class Committer:
         self.put(change, partial(_tell, future))
         return future
 
-    def put(self, change: Change, told: Told) -> None:
-        """The same for one who does not wait: ``told`` is called with the verdict."""
+    def put(self, change: Change, on_verdict: OnVerdict) -> None:
+        """The same for a caller that does not wait: ``on_verdict`` is called with the verdict."""
         size = _size(change)
-        self._queue.append((change, told, size))
+        self._queue.append((change, on_verdict, size))
         self._bytes += size
         if change.record_id not in self._under_way:
             self._ready += 1
         if not self._drains or (self._ready >= FILLED and len(self._drains) < self._most):
             drain = asyncio.ensure_future(self._drain())
-            # Each change of the batch has been told of its error: asyncio need not report it once more.
+            # Each caller of the batch has the error: asyncio need not report it once more.
             drain.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._drains.add(drain)
 
@@ -85,44 +85,44 @@ class Committer:
         finally:
             self._drains -= {asyncio.current_task()}
 
-    async def _land(self, changes: list[Change], tolds: list[Told]) -> None:
+    async def _land(self, changes: list[Change], callbacks: list[OnVerdict]) -> None:
         records = {change.record_id for change in changes}
         self._under_way |= records
         verdicts: Sequence[Verdict | BaseException] = ()
         try:
             verdicts = await self._commit(changes) if changes else ()
         except BaseException as error:
-            verdicts = [error] * len(tolds)
+            verdicts = [error] * len(callbacks)
             if not isinstance(error, QuireError):
                 raise
         finally:
             self._under_way -= records
-            for told, verdict in zip(tolds, verdicts, strict=True):
+            for on_verdict, verdict in zip(callbacks, verdicts, strict=True):
                 try:
-                    told(verdict)
+                    on_verdict(verdict)
                 except Exception:
                     log.exception("what follows a commit failed")
 
-    def _batch(self) -> tuple[list[Change], list[Told]]:
+    def _batch(self) -> tuple[list[Change], list[OnVerdict]]:
         """The next changes, in order, of records of which none is under way."""
         changes: list[Change] = []
-        tolds: list[Told] = []
-        later: list[tuple[Change, Told, int]] = []
+        callbacks: list[OnVerdict] = []
+        later: list[tuple[Change, OnVerdict, int]] = []
         size = 0
         most = self.ledger.traits.batch_changes
         while self._queue and len(changes) < most and size < BATCH_BYTES:
             entry = self._queue.popleft()
-            change, told, bytes_ = entry
+            change, on_verdict, bytes_ = entry
             if change.record_id in self._under_way:
                 later.append(entry)
                 continue
             changes.append(change)
-            tolds.append(told)
+            callbacks.append(on_verdict)
             size += bytes_
         self._queue.extendleft(reversed(later))
         self._bytes -= size
         self._ready = max(0, self._ready - len(changes)) if changes else 0
-        return changes, tolds
+        return changes, callbacks
 
     async def _commit(self, changes: Sequence[Change]) -> list[Verdict]:
         waited, pause = 0.0, 0.05

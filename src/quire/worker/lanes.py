@@ -20,7 +20,7 @@ from quire.clock import Clock
 from quire.errors import LeaseLost
 from quire.model.change import Verdict
 from quire.model.record import Record
-from quire.run.passes import Hold
+from quire.run.passes import Pass
 
 log = logging.getLogger("quire.worker")
 
@@ -28,12 +28,12 @@ log = logging.getLogger("quire.worker")
 TURN_SECONDS = 0.01
 
 
-class Stay:
-    """A record's stay with a worker, from claim to release: pass after pass while the ledger lets it stay."""
+class Hold:
+    """A worker's hold on a record, from claim to release: pass after pass, as long as the record stays here."""
 
-    __slots__ = ("_settled", "given", "hold", "record", "run_id", "since", "steps", "task")
+    __slots__ = ("_on_settled", "given", "pass_", "record", "run_id", "since", "steps", "task")
 
-    def __init__(self, record: Record, since: float, settled: Settled) -> None:
+    def __init__(self, record: Record, since: float, on_settled: OnSettled) -> None:
         self.record = record
         self.run_id = record.run_id
         #: The version at which the ledger gave it to this worker.
@@ -41,29 +41,29 @@ class Stay:
         self.since = since
         self.steps = 0
         #: While a pass is under way: it, and the lane in which it is.
-        self.hold: Hold | None = None
+        self.pass_: Pass | None = None
         self.task: asyncio.Task[Any] | None = None
-        self._settled = settled
+        self._on_settled = on_settled
 
-    def told(self, verdict: Verdict | BaseException) -> None:
-        """Hears the ledger's answer to the settling of its pass."""
-        self._settled(self, verdict)
+    def on_verdict(self, verdict: Verdict | BaseException) -> None:
+        """Take the ledger's answer to the settling of the pass."""
+        self._on_settled(self, verdict)
 
 
-#: Hears the same, and of which stay.
-Settled = Callable[[Stay, Verdict | BaseException], None]
+#: Called with a hold whose pass is settled, and the verdict on that.
+OnSettled = Callable[[Hold, Verdict | BaseException], None]
 
 
 class Lanes:
-    """``perform`` makes one pass; ``let_go`` is called with a stay whose pass did not come to its end."""
+    """``perform`` makes one pass; ``let_go`` is called with a hold whose pass did not come to its end."""
 
     def __init__(
-        self, perform: Callable[[Stay], Awaitable[None]], let_go: Callable[[Stay], None], clock: Clock
+        self, perform: Callable[[Hold], Awaitable[None]], let_go: Callable[[Hold], None], clock: Clock
     ) -> None:
         self._perform = perform
         self._let_go = let_go
         self._clock = clock
-        self._ready: deque[Stay] = deque()
+        self._ready: deque[Hold] = deque()
         #: The lanes that run.
         self.tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
@@ -75,9 +75,9 @@ class Lanes:
         """Something runs, or is about to."""
         return bool(self.tasks or self._ready)
 
-    def begin(self, stay: Stay) -> None:
+    def begin(self, hold: Hold) -> None:
         """Its next pass may begin."""
-        self._ready.append(stay)
+        self._ready.append(hold)
         if not self._going:
             self._go()
 
@@ -102,12 +102,12 @@ class Lanes:
         task = asyncio.current_task()
         end = self._clock.boottime() + TURN_SECONDS
         while self._ready:
-            stay = self._ready.popleft()
-            stay.task = task
+            hold = self._ready.popleft()
+            hold.task = task
             try:
-                await self._perform(stay)
+                await self._perform(hold)
             except BaseException as error:
-                self._let_go(stay)
+                self._let_go(hold)
                 if isinstance(error, asyncio.CancelledError):
                     if task is None or task.cancelling():  # not the pass, but the lane is to end
                         raise

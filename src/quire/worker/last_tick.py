@@ -15,8 +15,8 @@ async def ticked(ledger: Ledger, period: float) -> None:
     """Keep when the last tick was, and how often one is expected."""
     for _ in range(5):
         kept = await ledger.setting(LAST_TICK)
-        told = dump({"at": await ledger.now(), "period": period})
-        if await ledger.keep(Setting(LAST_TICK, told, kept.version if kept is not None else 0)):
+        value = dump({"at": await ledger.now(), "period": period})
+        if await ledger.keep(Setting(LAST_TICK, value, kept.version if kept is not None else 0)):
             return
 
 
@@ -31,5 +31,5 @@ async def last_tick(ledger: Ledger) -> tuple[float, float] | None:
     kept = await ledger.setting(LAST_TICK)
     if kept is None:
         return None
-    told: dict[str, Any] = parse(kept.value)
-    return float(told["at"]), float(told["period"])
+    value: dict[str, Any] = parse(kept.value)
+    return float(value["at"]), float(value["period"])

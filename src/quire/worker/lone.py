@@ -14,7 +14,7 @@ from quire.model.change import Applied, Change, Verdict
 from quire.model.record import Record, Status
 from quire.rules import moves as transition
 from quire.worker.child import ALIVE, LEFT, READY
-from quire.worker.lanes import Stay
+from quire.worker.lanes import Hold
 from quire.worker.worker import Worker, late
 
 #: A step that goes on for so long after the end of its run is left where it is, and the process ends.
@@ -33,9 +33,9 @@ class Lone(Worker):
         self._say = tell
         self._handed: deque[tuple[Record, float]] = deque()
 
-    def hand(self, told: Mapping[str, Any]) -> None:
+    def hand(self, given: Mapping[str, Any]) -> None:
         """The parent gives this record."""
-        self._handed.append((record_of(told["record"]), told["timeout"]))
+        self._handed.append((record_of(given["record"]), given["timeout"]))
         self.nudge()
 
     def no_more(self) -> None:
@@ -82,25 +82,25 @@ class Lone(Worker):
             self._given[row.record_id] = row.version
         finally:
             self._claims.discard(claim_id)
-        self._lanes.begin(Stay(row, self.clock.boottime(), self._hears))
+        self._lanes.begin(Hold(row, self.clock.boottime(), self._on_settled))
         while self._given and not self.stopping:
             await self.nudged()
 
     async def _minding(self) -> None:
         """End the run at its hard end, also if its step cannot be ended: then this process ends with it."""
         while True:
-            hold = next(iter(self.holds.values()), None)
-            end = hold.record.run_until if hold is not None else None
+            pass_ = next(iter(self.passes.values()), None)
+            end = pass_.record.run_until if pass_ is not None else None
             await self.clock.sleep(0.05 if end is None else min(max(end - self.now(), 0.05), 1.0))
-            if hold is None or end is None or self.now() < (hold.record.run_until or end):
+            if pass_ is None or end is None or self.now() < (pass_.record.run_until or end):
                 continue
-            if not hold.is_under_way:
+            if not pass_.is_under_way:
                 continue
-            outcome = late(hold)
-            hold.halt(outcome)
+            outcome = late(pass_)
+            pass_.halt(outcome)
             await self.clock.sleep(FORCE_SECONDS)
-            if hold in self.holds.values() and hold.is_under_way:
-                hold.settle(outcome, self._forced)
+            if pass_ in self.passes.values() and pass_.is_under_way:
+                pass_.settle(outcome, self._forced)
 
     def _forced(self, verdict: Verdict | BaseException) -> None:
         """The record is settled while its step goes on. Nobody can end the step but with the process."""

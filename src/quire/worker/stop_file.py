@@ -43,14 +43,14 @@ async def look(ledger: Ledger, folder: Folder) -> list[str]:
 
 
 async def watch(ledger: Ledger, folder: Folder, clock: Clock = SYSTEM) -> None:
-    """Look again and again, until cancelled. A folder that cannot be read stops nothing, and is told of once."""
-    told = ""
+    """Look again and again, until cancelled. A folder that cannot be read stops nothing, and is reported once."""
+    reported = ""
     while True:
         try:
             await look(ledger, folder)
-            told = ""
+            reported = ""
         except (FolderError, LedgerError) as error:
-            if str(error) != told:
+            if str(error) != reported:
                 log.warning("nobody sees whether there is a file STOP: %s", error)
-            told = str(error)
+            reported = str(error)
         await clock.sleep(folder.look_seconds)

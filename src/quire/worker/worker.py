@@ -1,7 +1,7 @@
 """A worker: claims due records, runs their steps side by side, settles them; beats for its lease meanwhile.
 
 A worker process is a fresh random incarnation (its id). If its lease runs out, the ledger closes it: what it holds is
-given to others, and it starts again under a new id. Its ``run`` ends when it is told to stop, when its time budget
+given to others, and it starts again under a new id. Its ``run`` ends when it is asked to stop, when its time budget
 ends, or, if asked, when nothing is left to do.
 """
 
@@ -34,12 +34,12 @@ from quire.rules.outcome import Broke, Migrated, Stopped, Yielded
 from quire.run import forks, undo
 from quire.run.dependencies import Dependencies
 from quire.run.failure import described, failure_of
-from quire.run.passes import Failed, Hold, contained, contained_in_thread, tell_failed
+from quire.run.passes import Failed, Pass, contained, contained_in_thread, tell_failed
 from quire.run.run import Run
 from quire.worker import schedule
 from quire.worker.apart import Apart, Spawn
 from quire.worker.committer import Committer
-from quire.worker.lanes import Lanes, Stay
+from quire.worker.lanes import Hold, Lanes
 from quire.worker.slices import FAREWELL_SECONDS, StepTimes
 from quire.workflows.effect import Act, Effect, NotDone, is_async, longest_timeout
 from quire.workflows.workflow import Registry, Step, Workflow
@@ -101,14 +101,14 @@ class Worker:
         self._budget = 0.0
         #: With a budget: what is known of how long steps take.
         self._times: StepTimes | None = None
-        self.holds: dict[str, Hold] = {}
+        self.passes: dict[str, Pass] = {}
         self.acting: set[tuple[str, str]] = set()
         #: Every record that the ledger gave this worker, from the claim's answer on, by its version then.
         self._given: dict[str, int] = {}
         #: Called with every record that this worker has settled, as it is then.
         self.watchers: list[Callable[[Record], None]] = []
-        self._lanes = Lanes(self._pass, self.let_go, clock)
-        self._hears = self.settled
+        self._lanes = Lanes(self._perform, self.let_go, clock)
+        self._on_settled = self.settled
         self.apart = Apart(self, spawn)
         self._claims: set[str] = set()
         self._nudge = asyncio.Event()
@@ -151,7 +151,7 @@ class Worker:
     @property
     def at_rest(self) -> bool:
         """Whether nothing is due that this worker could take, and nothing that it has begun goes on."""
-        return self._found_nothing and not (self.holds or self._lanes.busy or self.committer.busy or self._asked)
+        return self._found_nothing and not (self.passes or self._lanes.busy or self.committer.busy or self._asked)
 
     def now(self) -> float:
         return self.clock.boottime() + self._offset
@@ -244,13 +244,13 @@ class Worker:
             return slots
         return self._times.fitting(slots, self.budget_end - self.now())
 
-    def _measured(self, hold: Hold) -> None:
+    def _measured(self, pass_: Pass) -> None:
         """Keep how long a pass took, and say so at once if no slice of this length is enough for its step."""
-        if self._times is None or hold.longest is None:
+        if self._times is None or pass_.longest is None:
             return
-        place = (hold.record.workflow, hold.step.name)
-        cut = isinstance(hold.stop, Yielded)
-        found = self._times.took(place, hold.longest, self.now(), ended=not cut)
+        place = (pass_.record.workflow, pass_.step.name)
+        cut = isinstance(pass_.stop, Yielded)
+        found = self._times.took(place, pass_.longest, self.now(), ended=not cut)
         if found is not None:
             log.warning(
                 "step %r of %r %s: a slice of %.3g s is too short for it, and it is not begun in one again for an "
@@ -283,18 +283,18 @@ class Worker:
     async def _beat(self) -> None:
         """Renew the lease, counted from before the beat was sent, and agree on what this worker holds."""
         sent = self.clock.boottime()
-        held = self._given | {record_id: hold.record.version for record_id, hold in self.holds.items()}
+        held = self._given | {record_id: pass_.record.version for record_id, pass_ in self.passes.items()}
         beaten = await self.ledger.beat(self._row(), Holding(held, tuple(self._claims), next_id()))
         self._lease_end = max(self._lease_end, sent + self.lease)
         self._hear_time(beaten.now, sent)
         for record_id in beaten.lost:
-            hold = self.holds.get(record_id)
-            if hold is not None and hold.record.version == held[record_id] and hold.record.status is Status.RUNNING:
-                hold.lose()
+            pass_ = self.passes.get(record_id)
+            if pass_ is not None and pass_.record.version == held[record_id] and pass_.record.status is Status.RUNNING:
+                pass_.lose()
         for record_id in beaten.cancelled:
-            hold = self.holds.get(record_id)
-            if hold is not None:
-                hold.halt(Stopped("it was cancelled, or halted"))
+            pass_ = self.passes.get(record_id)
+            if pass_ is not None:
+                pass_.halt(Stopped("it was cancelled, or halted"))
 
     def _hear_time(self, now: float, asked: float) -> None:
         """Set the worker's idea of the ledger's time by an answer that said ``now``.
@@ -328,8 +328,8 @@ class Worker:
         if worker_id != self.worker_id:  # somebody else has found out before
             return
         log.warning("worker %s stops its runs: %s", worker_id, why)
-        for hold in list(self.holds.values()):
-            hold.lose()
+        for pass_ in list(self.passes.values()):
+            pass_.lose()
         self.apart.forget()
         self._new_incarnation()
         self._nudge.set()  # what it held is due again, here as well as elsewhere
@@ -337,25 +337,25 @@ class Worker:
     def _leave(self, error: Moved) -> None:
         """The ledger is sealed: what runs cannot be settled here any more; only receipts of acts under way land."""
         self._moved = error
-        for hold in list(self.holds.values()):
-            hold.lose()
+        for pass_ in list(self.passes.values()):
+            pass_.lose()
         self.stop()
 
     async def _minding(self) -> None:
         """Ends runs that are past their hard end."""
         while True:
-            ends = [hold.record.run_until for hold in self.holds.values() if hold.record.run_until is not None]
+            ends = [pass_.record.run_until for pass_ in self.passes.values() if pass_.record.run_until is not None]
             rest = min([end - self.now() for end in ends], default=1.0)
             await self.clock.sleep(min(max(rest, 0.05), 1.0))
-            for hold in list(self.holds.values()):
-                end = hold.record.run_until
-                if end is not None and self.now() >= end and hold.record.status is Status.RUNNING:
-                    hold.halt(late(hold))
+            for pass_ in list(self.passes.values()):
+                end = pass_.record.run_until
+                if end is not None and self.now() >= end and pass_.record.status is Status.RUNNING:
+                    pass_.halt(late(pass_))
 
     # -- running -----------------------------------------------------------------------------------------------
 
     async def run(self, *, budget: Span | None = None, until_idle: bool = False) -> None:
-        """Work until told to stop; or until the budget ends; or until nothing is due and nothing runs.
+        """Work until asked to stop; or until the budget ends; or until nothing is due and nothing runs.
 
         Raises ``Moved``, with where to, if the ledger is sealed: after the acts under way have their receipts.
         """
@@ -430,8 +430,8 @@ class Worker:
         self.grace = self.committer.patience = 0.0
         self.stop()
         self.apart.end_now()
-        for hold in list(self.holds.values()):
-            hold.halt(Yielded("the worker ends"))
+        for pass_ in list(self.passes.values()):
+            pass_.halt(Yielded("the worker ends"))
 
     async def leave(self) -> None:
         """Stop, and wait until ``run`` has ended: whoever closes the ledger waits for its farewell."""
@@ -449,8 +449,8 @@ class Worker:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._at_rest(), grace)
         self._leaving = True  # what would stay for another step is given back by the farewell
-        for hold in list(self.holds.values()):
-            hold.halt(Yielded("the worker ends"))
+        for pass_ in list(self.passes.values()):
+            pass_.halt(Yielded("the worker ends"))
         await closing
         await self._at_rest()
         if self._late:  # nobody can stop a thread, nor end the process over it; a farewell would say that it has ended
@@ -557,7 +557,7 @@ class Worker:
                 self._left_priority = claimed.left_priority
                 self._found_nothing = not claimed.records
                 self._idle = len(claimed.records) < free and claimed.left_priority is None
-                if hinted and not claimed.records:  # what the ledger told of is nothing to claim: something to sweep?
+                if hinted and not claimed.records:  # what the ledger announced is nothing to claim: sweep?
                     self._look_soon.set()
                 hinted = False
                 streak = len(claimed.records) == free
@@ -590,13 +590,13 @@ class Worker:
     async def _other_epoch(self, epoch: int) -> None:
         """Somebody halted or resumed: a beat at once tells what is to stop here, so that it begins nothing more."""
         known, self._epoch = self._epoch, epoch
-        if known and self.holds:
+        if known and self.passes:
             await self._patiently(self._beat)
 
     async def _rest(self, next_due: float | None, *, full: bool) -> bool:
         """Until a run ends, something may have become due, or the next look is due anyway.
 
-        Returns whether the ledger told of a change before its time.
+        Returns whether the ledger announced a change before its time.
         """
         if self._nudge.is_set() and not full:
             return False
@@ -693,7 +693,7 @@ class Worker:
             if not begun:
                 self._place_is_free()
 
-    # -- stays -------------------------------------------------------------------------------------------------
+    # -- holds -------------------------------------------------------------------------------------------------
 
     def _begin_all(self, claimed: Claimed, claim_id: str) -> None:
         if claim_id not in self._claims:  # they did not wait for their turn
@@ -706,59 +706,59 @@ class Worker:
 
     def _begin(self, record: Record, since: float) -> None:
         self._given[record.record_id] = record.version
-        stay = Stay(record, since, self._hears)
+        hold = Hold(record, since, self._on_settled)
         if record.losses >= transition.SUSPECT_LOSSES:
-            self.apart.add(stay)
+            self.apart.add(hold)
         else:
-            self._lanes.begin(stay)
+            self._lanes.begin(hold)
 
-    async def _pass(self, stay: Stay) -> None:
+    async def _perform(self, hold: Hold) -> None:
         """One pass over a record, from the top of its step."""
-        record = stay.record
+        record = hold.record
         workflow = self.registry.get(record.workflow)
         step = workflow.find(record.step) if workflow is not None else None
         if workflow is None or (step is None and record.step != UNDO):
-            self.let_go(stay)  # not claimed for these; the next beat gives it back
+            self.let_go(hold)  # not claimed for these; the next beat gives it back
             return
         receipts = await self._receipts(record) if record.facts or record.step == UNDO else ()
-        stay.steps += 1
+        hold.steps += 1
         try:
             older = step is not None and record.code_version < workflow.version
             migrated = _migrated(record, workflow, self.now()) if older else None
             found = record if migrated is None else migrated.image
-            hold = stay.hold = self._held(found, workflow, step, receipts)
+            pass_ = hold.pass_ = self._held(found, workflow, step, receipts)
         except Exception as error:  # noqa: BLE001 - a migration or a type of the user's may raise anything
             await self._unreadable(record, workflow, step, error)
-            self.let_go(stay)
+            self.let_go(hold)
             return
-        if migrated is not None and not await self._migrate(stay, migrated, workflow):
+        if migrated is not None and not await self._migrate(hold, migrated, workflow):
             return
         if self._leaving:  # it comes too late to be asked to yield
-            self.let_go(stay)
+            self.let_go(hold)
             return
-        hold.steps, hold.since = stay.steps, stay.since
+        pass_.steps, pass_.since = hold.steps, hold.since
         if self._times is not None:
-            hold.mark, hold.longest = self.clock.boottime(), 0.0
-        self.holds[record.record_id] = hold
-        await (hold.perform(stay.task, stay.told) if step is not None else undo.perform(hold, stay.told))
+            pass_.mark, pass_.longest = self.clock.boottime(), 0.0
+        self.passes[record.record_id] = pass_
+        await (pass_.perform(hold.task, hold.on_verdict) if step is not None else undo.perform(pass_, hold.on_verdict))
 
-    def settled(self, stay: Stay, verdict: Verdict | BaseException) -> None:
+    def settled(self, hold: Hold, verdict: Verdict | BaseException) -> None:
         """The ledger has answered: the record stays for its next step, or leaves."""
         if isinstance(verdict, Applied):
             record = verdict.record
             self.tell(record)
             # Under a lost answer the record may have gone on, and may even have come back to this worker: by a claim of
-            # its own, which has a stay of its own.
-            stays = record.status is Status.RUNNING and record.worker == self.worker_id and record.run_id == stay.run_id
+            # its own, which has a hold of its own.
+            stays = record.status is Status.RUNNING and record.worker == self.worker_id and record.run_id == hold.run_id
             if stays and not self._leaving:
-                self._free(stay)
-                stay.record, stay.given = record, record.version
+                self._free(hold)
+                hold.record, hold.given = record, record.version
                 self._given[record.record_id] = record.version
-                self._lanes.begin(stay)
+                self._lanes.begin(hold)
                 return
         elif isinstance(verdict, Exception):
             log.error("a run ended badly: %s", verdict, exc_info=verdict)
-        self.let_go(stay)
+        self.let_go(hold)
 
     def tell(self, record: Record) -> None:
         """Tell the watchers what became of a record."""
@@ -768,20 +768,20 @@ class Worker:
             except Exception:
                 log.exception("a watcher of %r failed", record.record_id)
 
-    def _free(self, stay: Stay) -> None:
+    def _free(self, hold: Hold) -> None:
         """The pass is over."""
-        hold, stay.hold = stay.hold, None
-        if hold is not None:
-            self._measured(hold)
-            if self.holds.get(stay.record.record_id) is hold:
-                del self.holds[stay.record.record_id]
-            hold.over()
+        pass_, hold.pass_ = hold.pass_, None
+        if pass_ is not None:
+            self._measured(pass_)
+            if self.passes.get(hold.record.record_id) is pass_:
+                del self.passes[hold.record.record_id]
+            pass_.over()
 
-    def let_go(self, stay: Stay) -> None:
+    def let_go(self, hold: Hold) -> None:
         """The record leaves this worker."""
-        self._free(stay)
-        record_id = stay.record.record_id
-        if self._given.get(record_id) == stay.given:  # a later claim of it is not this one's to forget
+        self._free(hold)
+        record_id = hold.record.record_id
+        if self._given.get(record_id) == hold.given:  # a later claim of it is not this one's to forget
             del self._given[record_id]
         self._place_is_free()
 
@@ -823,31 +823,31 @@ class Worker:
 
     def _held(
         self, record: Record, workflow: Workflow[Any, Any, Any], step: Step | None, receipts: Sequence[Any]
-    ) -> Hold:
+    ) -> Pass:
         if step is None:  # undoing reads no data: they may be just what could not be read
-            return Hold(self, record, workflow, _UNDO_STEP, receipts)
-        hold = Hold(self, record, workflow, step, receipts)
-        Run(hold)
-        return hold
+            return Pass(self, record, workflow, _UNDO_STEP, receipts)
+        pass_ = Pass(self, record, workflow, step, receipts)
+        Run(pass_)
+        return pass_
 
-    async def _migrate(self, stay: Stay, made: transition.Move, workflow: Workflow[Any, Any, Any]) -> bool:
+    async def _migrate(self, hold: Hold, made: transition.Move, workflow: Workflow[Any, Any, Any]) -> bool:
         """Commit what the migrations made of the data before the pass does anything with it; whether it may go on.
 
         Otherwise a kill after the pass's first receipt would leave the old data beside receipts of the new code.
         """
-        record, hold = stay.record, stay.hold
-        assert hold is not None
+        record, pass_ = hold.record, hold.pass_
+        assert pass_ is not None
         change = Change(next_id(), record.record_id, record.version, made.image, self.worker_id, made.lines)
         verdict = await self.submit(change)
         match verdict:
-            case Applied(record=kept) if kept.status is Status.RUNNING and kept.run_id == stay.run_id:
-                hold.record = kept
+            case Applied(record=kept) if kept.status is Status.RUNNING and kept.run_id == hold.run_id:
+                pass_.record = kept
                 return True
             case Refused(code=code, reason=reason):
-                await self._unreadable(record, workflow, hold.step, ValueRefused(f"{code}: {reason}"))
-                self.let_go(stay)
+                await self._unreadable(record, workflow, pass_.step, ValueRefused(f"{code}: {reason}"))
+                self.let_go(hold)
             case _:  # it is another's, or a wish to cancel was obeyed
-                self.settled(stay, verdict)
+                self.settled(hold, verdict)
         return False
 
     async def _unreadable(
@@ -887,7 +887,7 @@ class Worker:
                 more = False
 
     async def _until_look(self, span: float) -> None:
-        """Rest for the span, or until the ledger told of what is nothing to claim, and at least for a moment."""
+        """Rest for the span, or until the ledger announced what nobody can claim, and at least for a moment."""
         await self.clock.sleep(min(span, LEAST_LOOK_SECONDS))
         waits = [asyncio.ensure_future(wait) for wait in (self._look_soon.wait(), self.clock.sleep(span))]
         try:
@@ -923,10 +923,10 @@ def claimed_by_start(record: Record, change: Change) -> bool:
 _UNDO_STEP = Step(name=UNDO, fn=None, then=(), retry=undo.RETRY, timeout=3600.0)
 
 
-def late(hold: Hold) -> Failed:
+def late(pass_: Pass) -> Failed:
     """What becomes of a try that is past its hard end."""
-    text = f"step {hold.step.name!r} took longer than its timeout of {hold.step.timeout:g} s"
-    return hold.failed(TimeoutError(text), text)
+    text = f"step {pass_.step.name!r} took longer than its timeout of {pass_.step.timeout:g} s"
+    return pass_.failed(TimeoutError(text), text)
 
 
 def _migrated(record: Record, workflow: Workflow[Any, Any, Any], now: float) -> transition.Move | None:

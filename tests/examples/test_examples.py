@@ -35,7 +35,7 @@ async def test_twenty_tasks_at_a_cap_of_five_give_a_sorted_manifest() -> None:
 
         def watch(_record: object) -> None:
             nonlocal most
-            most = max(most, len([one for one in worker.passes.values() if one.workflow.name == "task"]))
+            most = max(most, len([one for one in worker.holds.passes.values() if one.workflow.name == "task"]))
 
         worker.watchers.append(watch)
         await worker.run(until_idle=True)

@@ -163,7 +163,7 @@ async def test_an_act_under_way_has_a_lock_until_its_receipt(tmp_path: Path) -> 
         record = await client.get("a/b")
         assert (await verify(client, folder)).ok
         # The act ends in the worker's own way: nobody knows how it went, then a person says that it did not happen.
-        for pass_ in worker.passes.values():
+        for pass_ in worker.holds.passes.values():
             pass_.lose()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -18,7 +18,7 @@ from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Claim, Claimed
 from quire.testing import LossyLedger, ToldClock
 from quire.testing.faults import Barrier, Fault, HoldingLedger
-from quire.worker import worker as workers
+from quire.worker import dispatcher as workers
 from tests.runtime.test_worker import until
 
 passes: list[str] = []
@@ -62,7 +62,7 @@ async def working(ledger: Ledger, clock: Clock = SYSTEM, **options: Any) -> Asyn
     async with Client(ledger, workflows=[quick, slow, capped], clock=clock) as client:
         worker = client.worker(**options)
         task = asyncio.ensure_future(worker.run())
-        while not worker._idle:
+        while not worker.dispatcher.idle:
             await asyncio.wait({task}, timeout=0.001)
         try:
             yield client
@@ -145,7 +145,7 @@ async def test_a_worker_whose_runs_were_taken_from_it_comes_back_at_once() -> No
         before = worker.worker_id
         await client.start(slow, {}, id="r")
 
-        worker._die(worker.worker_id, "its lease ran out")
+        worker.lease.die(worker.worker_id, "its lease ran out")
 
         async with asyncio.timeout(5):
             while len(known := [row.worker_id for row in await ledger.workers()]) < 2:
@@ -342,7 +342,7 @@ async def test_a_record_that_was_started_for_an_incarnation_that_is_over_is_not_
         commit = it.hold("commit", answer=True)
         start = asyncio.ensure_future(it.client.start(quick, {}, id="a"))
         await commit.arrived()
-        worker._die(first, "its lease ran out")
+        worker.lease.die(first, "its lease ran out")
         commit.release()
         await start
         await it.turns()

@@ -20,7 +20,7 @@ from quire.model.side import EVERYWHERE
 from quire.model.side import Worker as WorkerRow
 from quire.testing import ToldClock
 from quire.testing.faults import PassingLedger
-from quire.worker import worker as workers
+from quire.worker import dispatcher as workers
 from quire.worker.worker import Worker
 from tests.runtime.test_worker import until
 
@@ -225,7 +225,7 @@ async def test_what_the_second_claim_took_begins_while_the_first_waits(monkeypat
         two.answer()
         await it.turns()
         begun = set(it.runs)
-        await it.worker._beat()
+        await it.worker.lease.beat()
         kept = set(it.running())
 
         it.ledger.answer_all()
@@ -234,7 +234,7 @@ async def test_what_the_second_claim_took_begins_while_the_first_waits(monkeypat
         assert kept >= {*one.taken, *two.taken}
         assert set(it.runs.values()) == {1}
         assert it.ledger.most <= MOST
-        assert not it.worker._claims
+        assert not it.worker.dispatcher.claims
 
 
 async def test_what_the_second_claim_took_does_not_time_out_while_the_first_is_sent_again(
@@ -279,7 +279,8 @@ async def test_what_a_run_of_the_second_claim_makes_due_is_found_when_the_first_
         _, second = ledger.asked
         await client.start(tree, {})
         second.answer()
-        await until(clock, lambda: bool(second.taken) and not worker._given)  # it waits for its child, which is due
+        # It waits for its child, which is due.
+        await until(clock, lambda: bool(second.taken) and not worker.holds.given)
         ledger.late = False
         ledger.traits = ledger.traits._replace(poll_seconds=600.0)
         ledger.answer_all()
@@ -307,14 +308,14 @@ async def test_a_worker_that_was_closed_under_two_claims_begins_again_once(monke
 async def test_a_worker_that_two_claims_find_without_a_lease_begins_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with scene(monkeypatch) as it:
         worker = it.worker
-        await worker._beat()
+        await worker.lease.beat()
         first = worker.worker_id
         await it.ledger.close_worker(first)
-        it.clock.advance(worker.lease)
+        it.clock.advance(worker.lease.seconds)
         it.ledger.at_once = True
         slots = worker.registry.slots()
 
-        claims = await asyncio.gather(worker._claim(slots, 2), worker._claim(slots, 2))
+        claims = await asyncio.gather(worker.dispatcher.claim(slots, 2), worker.dispatcher.claim(slots, 2))
 
         assert set(it.ledger.beats) == {first, worker.worker_id}
         assert {record.worker for claimed, _ in claims for record in claimed.records} == {worker.worker_id}
@@ -328,7 +329,7 @@ async def test_a_beat_of_the_incarnation_before_does_not_end_the_next(monkeypatc
         await it.ledger.close_worker(first)
         beats = it.ledger.beats[first]
         it.ledger.refuses.clear()
-        it.clock.advance(it.worker.lease / 4)
+        it.clock.advance(it.worker.lease.seconds / 4)
         await until(it.clock, lambda: it.ledger.beats[first] > beats)
         it.ledger.at_once = True
         for each in (one, two):
@@ -411,7 +412,7 @@ async def test_a_worker_that_is_cancelled_keeps_nothing_of_either_claim(
 
         assert working.cancelled()
         assert it.running() == []
-        assert not it.worker._asked
+        assert not it.worker.dispatcher.asked
         it.ledger.answer_all()
         await it.client.work()
         assert await it.statuses() == {Status.DONE}
@@ -438,7 +439,7 @@ async def test_a_run_that_ends_while_the_second_claim_is_under_way_is_not_the_en
         await until(clock, lambda: len(ledger.asked) == 2 and bool(ledger.asked[0].taken))
         ledger.at_once = True
         ledger.asked[0].answer()
-        await until(clock, lambda: not worker._given)  # it waits for its child, which is due
+        await until(clock, lambda: not worker.holds.given)  # it waits for its child, which is due
         ledger.asked[1].answer()
         await until(clock, working.done)
 
@@ -487,7 +488,7 @@ async def test_a_worker_with_two_claims_in_a_sealed_ledger_says_once_where_its_r
         error = await it.ended(working)
         assert isinstance(error, Moved)
         assert not it.runs
-        assert not it.worker._asked
+        assert not it.worker.dispatcher.asked
 
 
 async def test_a_claim_whose_answer_is_lost_beside_another_gets_its_own_records_again(
@@ -500,7 +501,7 @@ async def test_a_claim_whose_answer_is_lost_beside_another_gets_its_own_records_
         one.answer(LedgerUnavailable("no answer"))
         two.answer()
         await it.turns()
-        await it.worker._beat()
+        await it.worker.lease.beat()
         assert set(it.running()) >= {*one.taken, *two.taken}
 
         assert await it.ended(working) is None

@@ -167,7 +167,7 @@ async def test_a_step_that_is_cancelled_takes_no_other_with_it() -> None:
         working = asyncio.ensure_future(worker.run(until_idle=True))
         await waits.wait()
         await client.cancel("r0")
-        await worker._beat()  # which tells that somebody asked
+        await worker.lease.beat()  # which tells that somebody asked
         await working
 
         assert await ended(client) == {"r0": Status.CANCELLED, "r1": '"done"', "r2": '"done"'}

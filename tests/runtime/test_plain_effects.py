@@ -175,4 +175,4 @@ async def test_an_act_that_gets_its_thread_too_late_does_not_begin() -> None:
         with pytest.raises(NotDone, match="it got no thread in time"):
             await worker.act(send, late, ("ann",), {})
         assert ACTED == []
-        worker._act_threads.shutdown()
+        worker.acts.act_threads.shutdown()

@@ -60,7 +60,7 @@ async def test_a_run_that_ends_while_an_empty_claim_is_under_way_is_not_the_end_
         arrived = asyncio.ensure_future(barriers[0].arrived())
         await until(clock, lambda: clock.advance(0.1) > 0 and arrived.done())  # the next look: nothing is due
         go.set()
-        await until(clock, lambda: not worker._given)  # the child has ended, and its parent is due
+        await until(clock, lambda: not worker.holds.given)  # the child has ended, and its parent is due
 
         barriers[0].release()
         await working
@@ -80,9 +80,10 @@ async def test_what_a_worker_held_that_died_meanwhile_is_done_before_the_work_en
 
     async with Client(MemoryLedger(clock), workflows=[kills], clock=clock) as client:
         other = client.worker()
-        await other._beat()
+        await other.lease.beat()
         await client.start(kills, {}, id="first")
-        assert [row.record_id for row in (await other._claim(client.registry.slots(), 1))[0].records] == ["first"]
+        claimed, _ = await other.dispatcher.claim(client.registry.slots(), 1)
+        assert [row.record_id for row in claimed.records] == ["first"]
         await client.start(kills, {}, id="second")
         worker = client.worker()
         worker.known_dead = lambda worker: dead and worker.worker_id == other.worker_id  # type: ignore[method-assign]
@@ -145,19 +146,19 @@ async def test_after_a_run_that_ended_during_a_claim_a_worker_asks_again_only_if
         await client.start(tree, {}) if makes_due else await client.start(leaf, {"name": "c"})
         worker = client.worker(concurrency=3)
         working = asyncio.ensure_future(worker.run())
-        await until(clock, lambda: [one.workflow.name for one in worker.passes.values()] == ["leaf"])
+        await until(clock, lambda: [one.workflow.name for one in worker.holds.passes.values()] == ["leaf"])
         await client.start_many(leaf, [{"name": name} for name in "abd"])
-        await until(clock, lambda: len(worker.passes) == 3)
+        await until(clock, lambda: len(worker.holds.passes) == 3)
         ledger.claims, barrier = 0, ledger.hold_answer("claim")
         go["a"].set()
         go["b"].set()
         await barrier.arrived()
         go["c"].set()
-        await until(clock, lambda: len(worker._given) == 0)
+        await until(clock, lambda: len(worker.holds.given) == 0)
         barrier.release()
-        await until(clock, lambda: len(worker._given) == 1)
+        await until(clock, lambda: len(worker.holds.given) == 1)
         go["d"].set()
-        await until(clock, lambda: len(worker._given) == 0)
+        await until(clock, lambda: len(worker.holds.given) == 0)
         for _ in range(100):
             await clock.sleep(0)
 
@@ -196,7 +197,7 @@ async def test_a_record_that_comes_back_before_a_lost_answer_has_one_hold() -> N
         await until(clock, lambda: len(passes) == 2)
 
         clock.advance(0.05)  # the lost change is sent again: it landed, and the record has gone on since
-        await until(clock, lambda: len(worker._lanes.tasks) == 1)
+        await until(clock, lambda: len(worker.holds.lanes.tasks) == 1)
         # A beat: what this worker holds is not given back.
         await until(clock, lambda: clock.advance(0.1) > 0 and ledger.calls["beat"] == 2)
         go.set()
@@ -288,7 +289,7 @@ async def test_a_worker_claims_nothing_while_more_waits_for_the_ledger_than_it_m
         await until(clock, lambda: worker.committer.full)  # a commit is under way; others wait for it
         in_flight = len(begun)
         worker.concurrency = 100
-        worker._nudge.set()
+        worker.changed.set()
         for _ in range(100):
             clock.advance(0.1)
             await clock.sleep(0)
@@ -329,7 +330,7 @@ async def test_after_a_halt_no_call_begins() -> None:
         await client.halt(reason="enough", by="ann@x.eu")
         await until(clock, lambda: ledger.calls["beat"] == beats + 1)  # and the clock stands still
         go.set()
-        await until(clock, lambda: not worker._given)
+        await until(clock, lambda: not worker.holds.given)
         worker.stop()
         await working
 

@@ -123,8 +123,8 @@ def _all_that_the_worker_has(right: Rule) -> Rule:
 
 
 def _is_now(right: Rule) -> Rule:
-    def hear_time(worker: Any, now: float, asked: float) -> None:
-        worker._offset = now - worker.clock.boottime()
+    def hear_time(lease: Any, now: float, asked: float) -> None:
+        lease.offset = now - lease._clock.boottime()
 
     return hear_time
 
@@ -172,7 +172,7 @@ BREAKAGES = (
     Breakage(
         "a late answer is the present",
         "A worker takes the time in an answer of the store for the present moment, however late the answer comes.",
-        "quire.worker.worker:Worker._hear_time",
+        "quire.worker.lease:Lease.hear_time",
         _is_now,
     ),
     Breakage(

@@ -172,8 +172,8 @@ class SimulatedWorker(Worker):
     machine: Machine
     _told: WorkerRow | None = None
 
-    def _row(self) -> WorkerRow:
-        self._told = replace(self._told or super()._row(), worker_id=self.worker_id)
+    def row(self) -> WorkerRow:
+        self._told = replace(self._told or super().row(), worker_id=self.worker_id)
         return self._told
 
     def known_dead(self, worker: WorkerRow) -> bool:

@@ -48,7 +48,7 @@ async def test_an_answer_that_comes_late_does_not_put_a_worker_behind() -> None:
     async with Client(ledger, workflows=[_resting("held")], clock=clock) as client:
         worker = client.worker()
         answer = ledger.hold_answer("beat")
-        beat = asyncio.ensure_future(worker._beat())
+        beat = asyncio.ensure_future(worker.lease.beat())
         await answer.arrived()
         clock.advance(60)
         answer.release()

@@ -25,7 +25,6 @@ NOTHING: Final = object()
 
 
 class Host(Protocol):
-    worker_id: str
     ledger: Ledger
     registry: Registry
     clock: Clock
@@ -35,8 +34,14 @@ class Host(Protocol):
     public_url: str
     #: The acts that are under way here, each by the key and the nonce of its intent.
     acting: set[tuple[str, str]]
-    #: Until when this worker may work, on the ledger's clock; None: no end.
-    budget_end: float | None
+
+    @property
+    def worker_id(self) -> str: ...
+
+    @property
+    def budget_end(self) -> float | None:
+        """Until when this worker may work, on the ledger's clock; None: no end."""
+        ...
 
     @property
     def alone(self) -> bool:

@@ -29,9 +29,9 @@ from quire.model.record import UNDO, Record, Status
 from quire.model.row import field_values
 from quire.rules import moves as transition
 from quire.worker.child import Child, Ended
-from quire.worker.lanes import Hold
 
 if TYPE_CHECKING:
+    from quire.worker.hold import Hold
     from quire.worker.worker import Worker
 
 log = logging.getLogger("quire.worker")
@@ -95,7 +95,7 @@ class Apart:
         """Start one more process, if a suspect waits and the last process that was started works."""
         most = 1 if self._worker.ledger.traits.most_writers is not None else MOST
         if self.spawn is None:
-            self._worker.nudge()
+            self._worker.changed.set()
         elif self.waiting and not self._starting and not self._closing and len(self._tasks) < most:
             self._starting = True
             task = asyncio.ensure_future(self._serving(self.spawn))
@@ -140,7 +140,7 @@ class Apart:
 
     def _begun(self, spawn: Spawn) -> Child | None:
         worker = self._worker
-        setup = {**spawn.setup, "lease": worker.lease, "grace": worker.grace, "label": f"{worker.label}, alone"}
+        setup = {**spawn.setup, "lease": worker.lease.seconds, "grace": worker.grace, "label": f"{worker.label}, alone"}
         try:
             child = Child(spawn.command, setup)
         except OSError as error:
@@ -169,7 +169,7 @@ class Apart:
             if timeout is None or record.worker != self._worker.worker_id or self._closing:
                 return
             child.send({"record": field_values(record), "timeout": timeout})
-            ended = await child.served(SILENT * self._worker.lease)
+            ended = await child.served(SILENT * self._worker.lease.seconds)
             if ended is not None:
                 await self._died(child, hold, ended)
             else:
@@ -179,7 +179,7 @@ class Apart:
             log.warning("what became of %r in its process is not known yet: %s", record.record_id, error)
         finally:
             self._away -= 1
-            self._worker.let_go(hold)
+            self._worker.holds.let_go(hold)
 
     async def _died(self, child: Child, hold: Hold, ended: Ended) -> None:
         """The process is gone. If that was its own doing, it is a try of the record that failed."""
@@ -203,7 +203,7 @@ class Apart:
     async def _announced(self, record: Record) -> None:
         for row in await self._worker.ledger.load([record.record_id]):
             if row.version > record.version and row.status is not Status.RUNNING:
-                self._worker.tell(row)
+                self._worker.holds.tell(row)
 
     def _timeout(self, record: Record) -> float | None:
         workflow = self._worker.registry.get(record.workflow)
@@ -236,7 +236,7 @@ class Apart:
     def forget(self) -> None:
         """What waits belongs to others now."""
         while self.waiting:
-            self._worker.let_go(self.waiting.popleft())
+            self._worker.holds.let_go(self.waiting.popleft())
 
     def end_now(self) -> None:
         for child in list(self._children):
@@ -251,18 +251,18 @@ class Apart:
         self.inside = hold
         try:
             if timeout is None:
-                return worker.let_go(hold)
+                return worker.holds.let_go(hold)
             go = transition.apart(record, worker.now(), worker.worker_id, timeout, counted=True)
             change = Change(next_id(), record.record_id, record.version, go.image, record.worker, go.lines)
             verdict = await worker.submit(change)
             if isinstance(verdict, Applied) and worker.stopping:
-                return worker.let_go(hold)
-            worker.settled(hold, verdict)
-            while worker.given > len(self.waiting) and not worker.stopping:
+                return worker.holds.let_go(hold)
+            worker.holds.settled(hold, verdict)
+            while len(worker.holds.given) > len(self.waiting) and not worker.stopping:
                 await worker.nudged()
         except BaseException:
             with suppress(Exception):
-                worker.let_go(hold)
+                worker.holds.let_go(hold)
             raise
         finally:
             self.inside = None

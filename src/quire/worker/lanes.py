@@ -14,44 +14,18 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING
 
 from quire.clock import Clock
 from quire.errors import LeaseLost
-from quire.model.change import Verdict
-from quire.model.record import Record
-from quire.run.passes import Pass
+
+if TYPE_CHECKING:
+    from quire.worker.hold import Hold
 
 log = logging.getLogger("quire.worker")
 
 #: So long passes follow each other before the loop has its turn.
 TURN_SECONDS = 0.01
-
-
-class Hold:
-    """A worker's hold on a record, from claim to release: pass after pass, as long as the record stays here."""
-
-    __slots__ = ("_on_settled", "given", "pass_", "record", "run_id", "since", "steps", "task")
-
-    def __init__(self, record: Record, since: float, on_settled: OnSettled) -> None:
-        self.record = record
-        self.run_id = record.run_id
-        #: The version at which the ledger gave it to this worker.
-        self.given = record.version
-        self.since = since
-        self.steps = 0
-        #: While a pass is under way: it, and the lane in which it is.
-        self.pass_: Pass | None = None
-        self.task: asyncio.Task[Any] | None = None
-        self._on_settled = on_settled
-
-    def on_verdict(self, verdict: Verdict | BaseException) -> None:
-        """Take the ledger's answer to the settling of the pass."""
-        self._on_settled(self, verdict)
-
-
-#: Called with a hold whose pass is settled, and the verdict on that.
-OnSettled = Callable[[Hold, Verdict | BaseException], None]
 
 
 class Lanes:

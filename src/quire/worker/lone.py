@@ -14,8 +14,8 @@ from quire.model.change import Applied, Change, Verdict
 from quire.model.record import Record, Status
 from quire.rules import moves as transition
 from quire.worker.child import ALIVE, LEFT, READY
-from quire.worker.lanes import Hold
-from quire.worker.worker import Worker, late
+from quire.worker.hold import Hold, late
+from quire.worker.worker import Worker
 
 #: A step that goes on for so long after the end of its run is left where it is, and the process ends.
 FORCE_SECONDS = 0.25
@@ -36,7 +36,7 @@ class Lone(Worker):
     def hand(self, given: Mapping[str, Any]) -> None:
         """The parent gives this record."""
         self._handed.append((record_of(given["record"]), given["timeout"]))
-        self.nudge()
+        self.changed.set()
 
     def no_more(self) -> None:
         """The parent has ended, or wants this process to end."""
@@ -48,7 +48,7 @@ class Lone(Worker):
     async def look_after(self) -> bool:
         return False  # that is its parent's work
 
-    async def _dispatched(self) -> None:
+    async def work(self) -> None:
         ticking = asyncio.ensure_future(self._ticking())
         self._say(READY)
         try:
@@ -64,32 +64,32 @@ class Lone(Worker):
     async def _ticking(self) -> None:
         while True:
             self._say(ALIVE)
-            await self.clock.sleep(min(1.0, self.lease / 10))
+            await self.clock.sleep(min(1.0, self.lease.seconds / 10))
 
     async def _attended(self, record: Record, timeout: float) -> None:
         """Take the record from the parent's worker and run its step."""
-        if self._lease_end <= self.clock.boottime():
-            await self._patiently(self._beat)
+        if self.lease.ends_at <= self.clock.boottime():
+            await self.patiently(self.lease.beat)
         go = transition.apart(record, self.now(), self.worker_id, timeout)
         change = Change(next_id(), record.record_id, record.version, go.image, record.worker, go.lines)
         claim_id = (record.run_id or "").removeprefix("run_").rpartition("_")[0]
-        self._claims.add(claim_id)  # a beat on its way shall not give it back
+        self.dispatcher.claims.add(claim_id)  # a beat on its way shall not give it back
         try:
             verdict = await self.submit(change)
             row = verdict.record if isinstance(verdict, Applied) else None
             if row is None or row.status is not Status.RUNNING or row.worker != self.worker_id:
                 return
-            self._given[row.record_id] = row.version
+            self.holds.given[row.record_id] = row.version
         finally:
-            self._claims.discard(claim_id)
-        self._lanes.begin(Hold(row, self.clock.boottime(), self._on_settled))
-        while self._given and not self.stopping:
+            self.dispatcher.claims.discard(claim_id)
+        self.holds.lanes.begin(Hold(row, self.clock.boottime(), self.holds.settled))
+        while self.holds.given and not self.stopping:
             await self.nudged()
 
-    async def _minding(self) -> None:
+    async def mind(self) -> None:
         """End the run at its hard end, also if its step cannot be ended: then this process ends with it."""
         while True:
-            pass_ = next(iter(self.passes.values()), None)
+            pass_ = next(iter(self.holds.passes.values()), None)
             end = pass_.record.run_until if pass_ is not None else None
             await self.clock.sleep(0.05 if end is None else min(max(end - self.now(), 0.05), 1.0))
             if pass_ is None or end is None or self.now() < (pass_.record.run_until or end):
@@ -99,7 +99,7 @@ class Lone(Worker):
             outcome = late(pass_)
             pass_.halt(outcome)
             await self.clock.sleep(FORCE_SECONDS)
-            if pass_ in self.passes.values() and pass_.is_under_way:
+            if pass_ in self.holds.passes.values() and pass_.is_under_way:
                 pass_.settle(outcome, self._forced)
 
     def _forced(self, verdict: Verdict | BaseException) -> None:

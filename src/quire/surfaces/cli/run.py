@@ -128,7 +128,7 @@ class Stopping:
 
     def press(self) -> None:
         self.presses += 1
-        running, out = len(self.worker.passes), self.session.out
+        running, out = len(self.worker.holds.passes), self.session.out
         if self.presses == 1:
             if running:
                 out.note(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from quire.model.codec import parse
+from quire.testing import ToldClock
 from tests.panel.conftest import Sheet
 from tests.panel.people import Person, sheets_api
 from tests.panel.test_bound import fill, opened, orders, records, settled, table
@@ -131,3 +132,24 @@ async def test_a_process_that_is_killed_before_or_after_a_write_leaves_the_cells
 def started(sheet: Sheet, ledger: str, folder: Path) -> subprocess.Popen[bytes]:
     words = ["up", "flows.py", "--panel", sheet.url, "--port", "0", "--ledger", ledger]
     return subprocess.Popen([sys.executable, "-m", "quire.surfaces.cli", *words], cwd=folder, stdout=subprocess.DEVNULL)
+
+
+ROWS = int(os.environ.get("QUIRE_ROWS", "240"))
+STATES = ("Ready", "Processing", "Finalized", "Failed", "Cancelled", "", "on hold", "ready ")
+
+
+async def test_of_many_rows_in_all_states_exactly_the_ready_ones_run_once(sheet: Sheet, clock: ToldClock) -> None:
+    rows = [[f"A-{n}", f"c{n}", str(n), "", STATES[n % len(STATES)]] for n in range(ROWS)]
+    fill(sheet, rows)
+    ready = {f"orders-A-{n}" for n in range(ROWS) if STATES[n % len(STATES)].strip().casefold() == "ready"}
+    async with opened(sheet, orders(yes=True), ledger=sheet.url, clock=clock) as panel:
+        await panel.look()
+        sheet.forget_counters()
+        await panel.look()
+        bound = sum(sheet.counters().values())
+        await settled(panel, 2 + len(ready) // 400)
+        assert (await records(panel)).keys() == ready
+        for n, row in enumerate(table(sheet)):
+            word = STATES[n % len(STATES)]
+            assert row["Task_Status"] == ("Finalized" if word.strip().casefold() == "ready" else word.strip()), row
+        assert bound <= 24 + len(ready) // 25, bound  # binding and starting cost no call for each row

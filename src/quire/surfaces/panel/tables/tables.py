@@ -7,8 +7,9 @@ row's own id, its record is started, under an id that comes from the row's. So a
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.client.client import Client
@@ -23,7 +24,7 @@ from quire.surfaces.panel.cells import At, Request, cell, fill, replace
 from quire.surfaces.panel.changes import Changes
 from quire.surfaces.panel.inbox import is_id, normal, slug, trimmed
 from quire.surfaces.panel.layout import TABLE_STATE, TABLES_ID, wider
-from quire.surfaces.panel.starting import Reading, Starter, lacking, taken_already
+from quire.surfaces.panel.starting import Given, Reading, Starter, lacking, taken_already
 from quire.surfaces.panel.table import asked_of, asks, code, cut, why_text
 from quire.surfaces.panel.tables import kept as keeping
 from quire.surfaces.panel.tables import lines as pure
@@ -553,37 +554,38 @@ class _Look:
         there = await tables._starter.there(self.hidden[place].record_id for place in waiting)
         reading = tables._starter.reading(table, self.sheet_id, [line.given for line in waiting.values()])
         now = await tables._client.ledger.now()
+        starts: dict[int, Awaitable[tuple[str, Record | None]]] = {}
+        answers: dict[int, tuple[str, Record | None]] = {}
         for place, line in waiting.items():
             row = self.wanted[place]
             dedupe = f"table|{tables._book.spreadsheet_id}|{self.sheet_id}|{row.key}"
-            record, why = there.get(row.record_id), ""
-            if record is None and not row.was and table.blank != "start":
-                why = "its status was lost, and its record is not in this ledger: type a status"
-            elif record is None:
-                started = await self._started(reading, row, line, dedupe, now)
-                if started is None:
-                    continue  # it was moved between the reads
-                why, record = started
-            elif record.workflow != table.workflow or record.dedupe_key != dedupe:
-                why, record = taken_already(record), None
-            if record is None:
-                ready = row.was or table.ready
-                self.wanted[place] = row._replace(
-                    mark=WAITS, word=ready, note=cut(why), fingerprint=line.fingerprint, was=ready
-                )
+            record = there.get(row.record_id)
+            if record is not None:
+                taken = record.workflow != table.workflow or record.dedupe_key != dedupe
+                answers[place] = (taken_already(record), None) if taken else ("", record)
+            elif not row.was and table.blank != "start":
+                answers[place] = "its status was lost, and its record is not in this ledger: type a status", None
+            elif (given := await self._given(reading, row, line)) is not None:
+                starts[place] = self._started(row, given, dedupe, now)
+        # All at once: a ledger writes what comes together in one commit.
+        answers |= dict(zip(starts, await asyncio.gather(*starts.values()), strict=True))
+        for place, (why, started) in answers.items():
+            row = self.wanted[place]._replace(fingerprint=waiting[place].fingerprint)
+            if started is not None:
+                self.wanted[place] = tables.shown(table, row._replace(mark=STARTED, was=""), started, None)
                 continue
-            row = row._replace(mark=STARTED, was="", fingerprint=line.fingerprint)
-            self.wanted[place] = tables.shown(table, row, record, None)
+            ready = row.was or table.ready
+            self.wanted[place] = row._replace(mark=WAITS, word=ready, note=cut(why), was=ready)
         return True
 
-    async def _started(
-        self, reading: Reading, row: TableRow, line: Line, dedupe: str, now: float
-    ) -> tuple[str, Record | None] | None:
+    async def _given(self, reading: Reading, row: TableRow, line: Line) -> Given | None:
+        """What the row says now; None: it was moved between the reads."""
         columns = self.sheet.columns
         id_column = columns.id if columns.id is not None else columns.ours[RECORD_ID]
-        given = await reading.given(columns.inputs, id_column, row.key, line.given)
-        if given is None:
-            return None
+        return await reading.given(columns.inputs, id_column, row.key, line.given)
+
+    async def _started(self, row: TableRow, given: Given, dedupe: str, now: float) -> tuple[str, Record | None]:
+        """The record, or why there is none."""
         try:
             more = _data(row.started, self.table)
         except InputError as error:

@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +24,11 @@ from typing import Any
 import httpx2
 import machine
 
-from quire import Run, Workflow
+from quire import Run, Table, Workflow, workflow
 from quire.client.client import Client
 from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.record import Record
+from quire.surfaces.panel import Panel
 from quire.testing.conformance import new_start
 
 LATENCY = 0.3
@@ -293,7 +294,50 @@ async def many_rows(google: Google) -> list[dict[str, Any]]:
     return found
 
 
-async def measured(seconds: float) -> dict[str, Any]:
+@workflow(name="bound", on=[Table("Orders", status="Status", id="No", yes=True)])
+async def bound(run: Run[dict[str, Any]]) -> None:
+    await run.wait("go")
+
+
+async def table(google: Google, rows: int = 100, many: int = 10_000) -> dict[str, Any]:
+    """A table of people's: rows that end together, an idle one beside the panel alone, and many bound rows."""
+    google.real(False)
+    found: dict[str, Any] = {"rows": rows, "many": many}
+    for name, count in (("panel", 0), ("few", rows), ("many", many)):
+        book = google.book()
+        tab = {"addSheet": {"properties": {"title": "Orders", "gridProperties": {"rowCount": many + 20}}}}
+        google("POST", f"/v4/spreadsheets/{book}:batchUpdate", {"requests": [tab]})
+        values = [["No", "Client", "Status"], *([f"A-{n}", f"client {n}", "Ready"] for n in range(count))]
+        google("PUT", f"/v4/spreadsheets/{book}/values/Orders!A1?valueInputOption=RAW", {"values": values})
+        flows = [bound] if count else []
+        async with (
+            Client("memory:", workflows=flows, who=name) as client,
+            Panel(client, f"sheets://{book}?endpoint={google.url}&user={name}") as panel,
+        ):
+            for _ in range(4 + count // 500):
+                await panel.look()
+                await client.work()
+            while await panel.look():
+                await client.work()
+            assert len(await client.find(limit=100_000)) == count
+            found[f"{name}_idle"] = await _calls(google, panel.look, 5) / 5
+            if name == "few":
+                for n in range(rows):
+                    await client.signal(f"orders-A-{n}", "go")
+                await client.work()
+                found["ended_together"] = await _calls(google, panel.look, 1)
+    return found
+
+
+async def _calls(google: Google, act: Callable[[], Awaitable[object]], times: int) -> int:
+    before = google.counts()
+    for _ in range(times):
+        await act()
+    after = google.counts()
+    return sum(after.get(kind, 0) - before.get(kind, 0) for kind in ("reads", "writes"))
+
+
+async def measured(seconds: float, only: str) -> dict[str, Any]:
     with emulator() as google:
         figures: dict[str, Any] = {"latency_seconds": LATENCY, "in_flight": IN_FLIGHT, "quota": 60}
         for name, work in (
@@ -302,7 +346,10 @@ async def measured(seconds: float) -> dict[str, Any]:
             ("idle", lambda: idle(google, seconds)),
             ("one", lambda: one_at_a_time(google)),
             ("rows", lambda: many_rows(google)),
+            ("table", lambda: table(google)),
         ):
+            if only and name != only:
+                continue
             sys.stderr.write(f"{name} …\n")
             figures[name] = await work()
     return figures
@@ -311,7 +358,7 @@ async def measured(seconds: float) -> dict[str, Any]:
 def bars(figures: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
     """The figure, what was found, the bar, and whether it is reached."""
     fast, slow, idle_, one, rows = (figures[name] for name in ("busy", "naive", "idle", "one", "rows"))
-    least, most = rows[0], rows[-1]
+    least, most, bound_ = rows[0], rows[-1], figures["table"]
     return [
         (
             f"transitions per write request, {IN_FLIGHT} records in flight",
@@ -349,6 +396,19 @@ def bars(figures: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
             "does not grow",
             most["bytes_per_commit"] <= 1.1 * least["bytes_per_commit"],
         ),
+        (
+            f"{bound_['rows']} rows of a table that end together",
+            f"{bound_['ended_together']} calls",
+            "≤ 3 calls",
+            bound_["ended_together"] <= 3,
+        ),
+        (
+            "a look of an idle panel with a table",
+            f"{bound_['few_idle']:g} calls (the panel alone: {bound_['panel_idle']:g})",
+            "no more than the panel alone",
+            bound_["few_idle"] <= bound_["panel_idle"],
+        ),
+        (f"{bound_['many']:,} bound rows: calls per look", f"{bound_['many_idle']:g}", "1", bound_["many_idle"] == 1),
     ]
 
 
@@ -397,11 +457,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=120.0, help="how long each of the timed parts runs")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="where the page and the figures go")
+    parser.add_argument("--only", default="", help="one part; the figures of the others stay as they were")
     given = parser.parse_args()
+    kept = given.out / "benchmarks" / "sheets.json"
+    before = json.loads(kept.read_text(encoding="utf-8"))["figures"] if given.only and kept.exists() else {}
     result: dict[str, Any] = {
         "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": machine.facts(Path.cwd()),
-        "figures": asyncio.run(measured(given.seconds)),
+        "figures": {**before, **asyncio.run(measured(given.seconds, given.only))},
     }
     (given.out / "benchmarks").mkdir(parents=True, exist_ok=True)
     (given.out / "benchmarks" / "sheets.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +155,38 @@ async def test_of_many_rows_in_all_states_exactly_the_ready_ones_run_once(sheet:
             word = STATES[n % len(STATES)]
             assert row["Task_Status"] == ("Finalized" if word.strip().casefold() == "ready" else word.strip()), row
         assert bound <= 24 + len(ready) // 25, bound  # binding and starting cost no call for each row
+
+
+async def test_people_act_while_three_processes_run_and_one_is_killed(sheet: Sheet, tmp_path: Path) -> None:
+    """The processes keep the panel in turns: one draws, and another goes on when that one is dead."""
+    ledger = f"sqlite:///{tmp_path}/ledger.db"
+    (tmp_path / "flows.py").write_text(FLOWS, encoding="utf-8")
+    fill(sheet, [])
+    processes: list[subprocess.Popen[bytes]] = []
+    with sheets_api(sheet.emulator) as api:
+        person = Person(api, sheet.book_id, "Orders", top=3, seed=5)
+        for _ in range(4):
+            person.append("Ready")
+        try:
+            processes += [started(sheet, ledger, tmp_path) for _ in range(3)]
+            await until_shown(sheet, lambda: any(row["Task_Status"] == "Finalized" for row in table(sheet)))
+            for number in range(3 * ROUNDS):
+                person.act()
+                threading.Event().wait(0.1)
+                if number == ROUNDS:
+                    os.kill(processes[0].pid, signal.SIGKILL)
+        finally:
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+                process.wait(timeout=60)
+        async with opened(sheet, orders(), ledger=ledger) as panel:
+            await settled(panel, 5)
+            await judge(sheet, panel, person)
+
+
+async def until_shown(sheet: Sheet, holds: Callable[[], bool]) -> None:
+    for _ in range(900):
+        if holds():
+            return
+        threading.Event().wait(0.1)
+    pytest.fail(f"it does not come to that: {sheet.grid('Orders')}")

@@ -390,4 +390,5 @@ def _to_be_undone(history: History) -> set[str]:
     asked = {
         record for record, order in last.items() if order.verb == "cancel --undo" and order.answered_at is not None
     }
-    return {record for record in asked if record in history.found and history.found[record].status == "CANCELLED"}
+    ended = (history.found[record] for record in asked if record in history.found)
+    return {one.record for one in ended if one.status == "CANCELLED" and "by a halt" not in one.sentence}

@@ -21,7 +21,7 @@ from quire.ledger.memory.ledger import MemoryLedger
 from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Query
 from quire.model.codec import parse
-from quire.model.receipt import Kind
+from quire.model.receipt import Kind, fingerprint
 from quire.model.record import Record, Status
 from quire.model.row import replace
 from quire.model.side import Worker as WorkerRow
@@ -515,8 +515,8 @@ class Person:
         world = self.system.world
         [receipt] = await self.system.ledger.receipts(keys=[key.removesuffix("value")])
         if receipt.kind is Kind.UNDO:
-            undone = any(h.kind == "undoes" and h.record == receipt.record_id for h in world.happenings)
-            return "undone" if undone else None
+            own = fingerprint(receipt.key)
+            return "undone" if any(one.kind == "undoes" and one.key == own for one in world.happenings) else None
         what = f"{receipt.record_id}|{receipt.visit}|{receipt.name}"
         return what if what in world.done.values() else None
 

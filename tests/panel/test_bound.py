@@ -590,3 +590,32 @@ async def test_losing_any_one_write_starts_every_row_once(sheet: Sheet, fault: s
         await settled(panel)
         assert {row["Task_Status"] for row in table(sheet)} == {"Finalized"} and len(await records(panel)) == 2
         assert [row["confirmation"] for row in table(sheet)] == ["C-Acme-1", "C-Umbra-1"]
+
+
+@pytest.mark.parametrize("said", ["Ready", "ready"])
+async def test_a_reference_that_meets_another_row_is_put_right_and_what_that_row_said_is_kept(
+    sheet: Sheet, said: str
+) -> None:
+    fill(sheet, [["A-1", "Acme", "1", "", "Ready"]])
+    async with opened(sheet, orders()) as panel:
+        await panel.look()
+        write = panel.book.write
+        met: list[Any] = []
+
+        async def meanwhile(requests: Any, **kwargs: Any) -> Any:
+            binds = any(each.get("findReplace", {}).get("find") == "Ready" for each in requests)
+            if binds and not met:
+                sheet.person("insert_rows", "Orders", at=4, count=1)
+                sheet.person("edit", "Orders", range="A4:E4", values=[["A-0", "Umbra", "2", "", said]])
+            answer = await write(requests, **kwargs)
+            if binds and not met:
+                met.append(by_id(sheet, render="FORMULA")["A-0"]["Task_Status"])
+            return answer
+
+        panel.book.write = meanwhile  # type: ignore[method-assign]
+        await settled(panel, 4)
+        assert met[0].startswith("=quire_tables!") == (said == "Ready"), met
+        rows = by_id(sheet)
+        assert {name: row["Task_Status"] for name, row in rows.items()} == {"A-0": "Finalized", "A-1": "Finalized"}
+        assert (rows["A-0"]["confirmation"], rows["A-1"]["confirmation"]) == ("C-Umbra-2", "C-Acme-1")
+        assert sorted(await records(panel)) == ["orders-A-0", "orders-A-1"]

@@ -26,8 +26,16 @@ NAVIGATION = {
         *("configuration.md", "cli.md", "errors.md", "operating.md", "deploy.md", "server.md", "chat.md", "alerts.md"),
         *("telemetry.md", "folder.md"),
     ),
-    "In a sheet": ("sheets.md", "panel.md"),
-    "Judge": ("benchmarks.md", "benchmarks-sheets.md", "comparison.md", "transitions.md", "orders.md", "protocol.md"),
+    "In a sheet": ("sheets.md", "panel.md", "tables.md", "workspace.md"),
+    "Judge": (
+        "benchmarks.md",
+        "benchmarks-sheets.md",
+        "comparison.md",
+        "transitions.md",
+        "orders.md",
+        "protocol.md",
+        "simulation.md",
+    ),
     "Project": ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "decisions/"),
 }
 _LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)\s#]+)(#[^)]*)?\)")
@@ -96,7 +104,9 @@ def _linked(page: Path, pages: Path) -> str:
         found = _on_site(target.relative_to(ROOT), pages)
         return f"{match[1]}{_from(relative, found)}{match[3] or ''})" if found else match[0]
 
-    return _LINK.sub(link, text)
+    # What is no page (tests, sources) is named without a link.
+    elsewhere = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+(?:tests|src|packages/\w+/src)/[^)]*)\)")
+    return _LINK.sub(link, elsewhere.sub(r"\1", text))
 
 
 def _on_site(name: Path, pages: Path) -> str:

@@ -418,7 +418,6 @@ class _Look:
         said = {id(line): text for lines, text in ((twice, pure.TWICE), (nameless, pure.NO_ID)) for line in lines}
         for line in (*twice, *plain):
             self._say(line, said.get(id(line), ""))
-        strangers = [line for line in plain if self._strange(line)]
         for rows, one, many in (
             (twice, "has the same id as another row, and is", "have the same id as another row, and are"),
             (
@@ -430,13 +429,15 @@ class _Look:
         ):
             if rows:
                 self.named.append(f"{_rows(rows)} {one if len(rows) == 1 else many} not started")
-        if strangers:
-            what = "says that it runs" if len(strangers) == 1 else "say that they run"
-            self.named.append(
-                f"{_rows(strangers)} {what}, but not by Quire: left as found; quire table take ROW runs one"
-            )
+        self._name_strangers([line for line in plain if self._strange(line)])
         if gone := self._gone():
             self.named.append(f"the rows of {_listed(gone)} are gone; their records go on")
+
+    def _name_strangers(self, strangers: Sequence[Line]) -> None:
+        if strangers:
+            what = "says that it runs" if len(strangers) == 1 else "say that they run"
+            text = f"{_rows(strangers)} {what}, but not by Quire: left as found; quire table take ROW runs one"
+            self.named.append(text)
 
     def _name_copy(self, line: Line) -> None:
         bound = self.sheet.bound

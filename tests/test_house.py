@@ -22,7 +22,7 @@ import pytest
 SRC = Path(__file__).parent.parent / "src" / "quire"
 
 #: Lines of all files. The engine with everything around it, without the emulator and without quire-adk.
-MOST_LINES = 63_500
+MOST_LINES = 64_800
 #: Modules that stand side by side in one folder, and the folders that have more.
 MOST_FILES = 28
 MORE_FILES = {"surfaces/cli": 43}
@@ -77,18 +77,18 @@ MORE_COMPLEX = {
 }
 #: The word `told`, by the folder, outside of `testing`.
 TOLD = {
-    "agents": 94,
+    "agents": 3,
     "client": 0,
-    "explain": 81,
-    "folder": 35,
-    "google": 16,
+    "explain": 0,
+    "folder": 0,
+    "google": 0,
     "ledger": 0,
-    "model": 2,
-    "run": 23,
-    "surfaces": 363,
-    "upkeep": 42,
-    "worker": 44,
-    "workflows": 16,
+    "model": 0,
+    "run": 0,
+    "surfaces": 332,
+    "upkeep": 0,
+    "worker": 0,
+    "workflows": 0,
 }
 #: Lines that reach into a row by the position of a column.
 POSITIONAL = {

@@ -29,7 +29,7 @@ SHAPE = {
 def planning(model: Any, **more: Any) -> dict[str, Any]:
     plan = blueprint(model, names=["engineer"], max_turns=1, turns={})
     agent = {"id": "engineer", "prompt": "[engineer] Plan it.", "output": SHAPE}
-    return plan.told() | {"agents": [agent]} | more
+    return plan.as_json() | {"agents": [agent]} | more
 
 
 def is_correction(asked: Asked) -> bool:

@@ -47,7 +47,7 @@ async def test_every_turn_in_a_new_process_and_every_process_killed(serve: Serve
     server = serve(answer)
     url, path = f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "colony.json"
     plan = blueprint(server.model("openai"))
-    path.write_text(json.dumps(plan.told()), encoding="utf-8")
+    path.write_text(json.dumps(plan.as_json()), encoding="utf-8")
     async with quire.aopen(url, workflows=[compiled(plan)]) as client:
         await client.start("colony", {}, id="m1")
 

@@ -98,7 +98,7 @@ async def test_a_limit_in_the_middle_of_a_turn_loses_nothing_of_it(serve: Serve)
     server = serve(answer)
     plan = blueprint(server.model(), names=["engineer"], max_turns=1, turns={}, limits={"tokens": 500})
     agent = {"id": "engineer", "prompt": "[engineer] go", "tools": ["tests.agents.test_mission:look"]}
-    plan = load(plan.told() | {"agents": [agent]})
+    plan = load(plan.as_json() | {"agents": [agent]})
 
     async with opened(plan) as client:
         handle = await started(client)
@@ -308,7 +308,7 @@ async def test_a_step_that_runs_again_from_its_receipts_is_counted_once_for_the_
     agent = {"id": "a", "prompt": "[a] go", "tools": ["tests.agents.test_mission:look"], "approve": ["look"]}
     plan = blueprint(server.model(), max_turns=1, turns={}, limits={"tokens_per_day": 10_000})
 
-    async with opened(load(plan.told() | {"agents": [agent]}), clock=clock) as client:
+    async with opened(load(plan.as_json() | {"agents": [agent]}), clock=clock) as client:
         await started(client)
         [part] = await client.find(status=Status.NEEDS_APPROVAL)
         await client.answer(part.record_id, "approve", by="ann")

@@ -30,7 +30,7 @@ async def test_the_local_model_is_asked_over_http_without_a_key(serve: Serve, mo
 
     assert [agent.text for agent in report.agents] == [f"<{agent.id} 3>" for agent in report.agents]
     assert len(server.log) == 10
-    assert report.spent.told().endswith("$0.0000")
+    assert report.spent.in_words().endswith("$0.0000")
     assert {entry.asked.body["max_completion_tokens"] for entry in server.log} == {300}  # or it goes on for ever
     assert all(KEY not in str(entry.asked.headers) for entry in server.log)
 

@@ -198,7 +198,7 @@ async def test_after_a_halt_no_further_model_call_begins(serve: Serve, tmp_path:
 
     server = serve(answer)
     plan = load(
-        blueprint(server.model()).told()
+        blueprint(server.model()).as_json()
         | {"agents": [{"id": "a", "prompt": "[a] go", "tools": ["tests.agents.test_mission:look"]}]}
     )
     async with opened(plan, f"sqlite:///{tmp_path / 'l.db'}") as client:
@@ -254,7 +254,7 @@ async def test_a_hundred_turns_with_large_tool_results_grow_linearly(
     monkeypatch.setattr("quire.agents.models.built", lambda spec, agent_id: FunctionModel(respond))
     agent = {"id": "a", "prompt": "[a] go", "tools": ["tests.agents.test_mission:big"]}
     plan = blueprint("scripted", turns={}, max_turns=100)
-    plan = load(plan.told() | {"agents": [agent], "history_tokens": 10_000_000})
+    plan = load(plan.as_json() | {"agents": [agent], "history_tokens": 10_000_000})
     async with opened(plan, f"sqlite:///{path}") as client:
         report = await (await started(client)).result()
 
@@ -324,7 +324,7 @@ async def test_the_key_is_nowhere(
     ]
     server, clock = serve(lambda asked: answers[min(asked.number, 3)]), ToldClock()
     agent = {"id": "engineer", "prompt": "[engineer] go", "tools": ["tests.agents.test_mission:leak"]}
-    plan = load(blueprint(server.model(protocol), max_retries=1).told() | {"agents": [agent]})
+    plan = load(blueprint(server.model(protocol), max_retries=1).as_json() | {"agents": [agent]})
 
     async with opened(plan, f"sqlite:///{tmp_path / 'ledger.db'}", clock=clock) as client:
         await started(client)

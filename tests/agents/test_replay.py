@@ -43,7 +43,7 @@ async def test_a_replay_with_tools_failures_limits_and_people_comes_to_the_same_
 
     server, clock = serve(answer), ToldClock()
     agent = {"id": "a", "prompt": "[a] go", "tools": ["tests.agents.test_mission:look"], "approve": ["look"]}
-    plan = load(blueprint(server.model(), limits={"tokens": 500}).told() | {"agents": [agent]})
+    plan = load(blueprint(server.model(), limits={"tokens": 500}).as_json() | {"agents": [agent]})
 
     async with opened(plan, clock=clock) as client:
         handle = await started(client)

@@ -93,7 +93,7 @@ def agent(spec: AgentSpec, model: Model, recorded: Iterable[str] | None = None) 
 
 
 def _schema(spec: AgentSpec) -> dict[str, Any] | None:
-    """The schema of the answers. An object of which nothing is said may have any fields, and the model is told so."""
+    """The schema of the answers. An object without declared fields may have any, and the schema says so."""
     schema: dict[str, Any] | None = {"type": "object"} if spec.output == "json" else None
     schema = spec.output if isinstance(spec.output, dict) else schema
     if schema is not None and schema.get("type") == "object" and not schema.get("properties"):

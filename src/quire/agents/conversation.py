@@ -98,7 +98,7 @@ async def conversed(
     from quire.agents.receipts import Receipts
 
     who = agent.name or "the agent"
-    told = name or f"{who} {fingerprint(prompt)[:8]}"
+    called = name or f"{who} {fingerprint(prompt)[:8]}"
     meter = Meter({"usd": budget_usd, "tokens": budget_tokens})
 
     async def at_limit(reached: LimitReached) -> None:
@@ -107,7 +107,7 @@ async def conversed(
     async def at_refusal(refused: Refused) -> None:
         answer = await run.ask(
             f"{who}: {refused.fault.text}. What now?",
-            show={"prompt": prompt, "refused": refused.fault.told()},
+            show={"prompt": prompt, "refused": refused.fault.in_words()},
             choices=["ask again", "stop"],
             by=approver,
         )
@@ -116,7 +116,7 @@ async def conversed(
 
     receipts = Receipts(
         run,
-        told,
+        called,
         who=who,
         approver=approver,
         expires=expires,
@@ -152,7 +152,7 @@ async def raised(
         run,
         recording,
         f"{who} has reached its limit: {reached.text}. {'Go on without it' if word == 'until' else 'Double it'}?",
-        show={"limit": reached.limit, "is": iso(limit) if word == "until" else limit, "spent": meter.spent.told()},
+        show={"limit": reached.limit, "is": iso(limit) if word == "until" else limit, "spent": meter.spent.in_words()},
         choices=["raise", "stop"],
         by=approver,
     )
@@ -168,5 +168,5 @@ def failure(error: Exception) -> Exception:
     """An error as the step shall show it: what a model's is, by its class and with no key in it; others as they are."""
     if type(error).__module__.partition(".")[0] not in _LIBRARIES or (fault := classified(error)) is None:
         return harmless(error)
-    told = f"{fault.type}: {fault.text}"
-    return Fail(told) if fault.kind in ("permanent", "safety") else RuntimeError(told)
+    sentence = f"{fault.type}: {fault.text}"
+    return Fail(sentence) if fault.kind in ("permanent", "safety") else RuntimeError(sentence)

@@ -46,8 +46,8 @@ def _escaped(letter: str) -> str:
 
 def corrected(original: str, error: str, advice: str) -> str:
     """The original with a block below it."""
-    told = advice.strip() or PLAIN
-    body = f"{_ABOUT}\n{_ERROR}{quoted(error, MOST_ERROR)}\n{_ADVICE}{quoted(told, MOST_ADVICE)}"
+    rule = advice.strip() or PLAIN
+    body = f"{_ABOUT}\n{_ERROR}{quoted(error, MOST_ERROR)}\n{_ADVICE}{quoted(rule, MOST_ADVICE)}"
     return f"{original}\n\n{marked(_LABEL, body)}"
 
 

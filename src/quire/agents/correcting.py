@@ -57,9 +57,9 @@ async def correct(voice: Voice, name: str, next_name: str, goal: str, fault: Fau
     if not fits(goal, prompt):
         voice.run.note(f"{voice.spec.id}: a correction that changes the prompt is not taken")
         return goal
-    row = {"error": fault.told(), "original": goal, "added": added(goal, prompt)}
+    row = {"error": fault.in_words(), "original": goal, "added": added(goal, prompt)}
     await voice.run.call(Correction(f"{next_name} correction"), row)
-    voice.run.note(f"{voice.spec.id}: prompt corrected after {fault.told()}\n{difference(goal, prompt)}")
+    voice.run.note(f"{voice.spec.id}: prompt corrected after {fault.in_words()}\n{difference(goal, prompt)}")
     return prompt
 
 
@@ -73,7 +73,7 @@ async def still_answers(voice: Voice, name: str, goal: str, text: str) -> bool:
         return True
     found = await _judgement(voice, spec, name, goal, text)
     said = Judgement.model_validate(await voice.run.call(Judged(f"{name} judged"), found.model_dump()))
-    voice.run.note(f"{voice.spec.id}: does the corrected answer do what was asked? {said.told()}")
+    voice.run.note(f"{voice.spec.id}: does the corrected answer do what was asked? {said.in_words()}")
     match said.word:
         case "yes":
             return True

@@ -45,7 +45,7 @@ class Fault(BaseModel):
     text: str
     retry_after: float | None = None
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         return f"{self.kind}: {self.type}: {self.text}"
 
 
@@ -59,7 +59,7 @@ class Refused(QuireError):
     worth_trying = False
 
     def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.told())
+        super().__init__(fault.in_words())
         self.fault = fault
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -70,7 +70,7 @@ class Faulty(Exception):
     """The answer could not be read."""
 
     def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.told())
+        super().__init__(fault.in_words())
         self.fault = fault
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -131,10 +131,10 @@ class Tries:
         """Count a failure; raise ``GaveUp`` if it was the last."""
         self.faults.append(fault)
         if fault.kind == "permanent":
-            raise GaveUp(f"trying again cannot help: {fault.told()}")
+            raise GaveUp(f"trying again cannot help: {fault.in_words()}")
         if len(self.faults) > self.retries:
             count = len(self.faults)
-            raise GaveUp(f"gave up after {count} {'try' if count == 1 else 'tries'}; the last: {fault.told()}")
+            raise GaveUp(f"gave up after {count} {'try' if count == 1 else 'tries'}; the last: {fault.in_words()}")
 
     @property
     def is_last(self) -> bool:

@@ -72,14 +72,14 @@ class DurableAgent(Generic[A, T]):
         timeout: Span = "2m",
         stream: bool = False,
     ) -> None:
-        told = name or agent.name
-        if not told:
+        named = name or agent.name
+        if not named:
             raise DefinitionError("a durable agent needs a name: its records are found by it; give it one with name=")
         self.agent = agent
-        self.name = told
+        self.name = named
         output = agent.output_type
         result: Any = output if isinstance(output, type) else None
-        self.workflow: Workflow[Prompt, T, A] = Workflow(told, data=Prompt, result=result, retry=retry)
+        self.workflow: Workflow[Prompt, T, A] = Workflow(named, data=Prompt, result=result, retry=retry)
 
         @self.workflow.step
         async def answer(run: Run[Prompt, A]) -> T:
@@ -95,7 +95,7 @@ class DurableAgent(Generic[A, T]):
                 retries=retries,
                 rate=rate,
                 history=history.loaded(run.data.history),
-                name=told,
+                name=named,
                 timeout=timeout,
                 stream=stream,
             )

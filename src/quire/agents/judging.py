@@ -35,7 +35,7 @@ class Judgement(BaseModel):
     word: Literal["yes", "no", "doubt"]
     why: str = ""
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         return f"{self.word}{f': {self.why}' if self.why else ''}"
 
 

@@ -24,7 +24,7 @@ async def put(
     if nth is None:
         nth = counts[question]
     counts[question] += 1
-    told = recording.person(question, nth)
-    if told.get("edits"):
-        run.data = {**run.data, **told["edits"]}
-    return Answer(told["choice"], told["by"], told["note"], told["edits"], told.get("ahead", "approve"))
+    answer = recording.person(question, nth)
+    if answer.get("edits"):
+        run.data = {**run.data, **answer["edits"]}
+    return Answer(answer["choice"], answer["by"], answer["note"], answer["edits"], answer.get("ahead", "approve"))

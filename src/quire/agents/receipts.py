@@ -104,7 +104,7 @@ class Receipts(AbstractCapability[Any]):
         self.run = run
         #: Receipts are found by it: it is the same whenever the step is repeated.
         self.name = name
-        #: What people are told.
+        #: What people read.
         self.who = who or name
         self.approver = approver
         self.expires = expires
@@ -221,8 +221,8 @@ class Receipts(AbstractCapability[Any]):
             began = clock()
             if (until := self.meter.until) is not None and began >= until:
                 return {"limit": "wall", "text": f"its time ended at {iso(until)}"}
-            if (told := await self._day_is_spent()) is not None:
-                return told
+            if (spent := await self._day_is_spent()) is not None:
+                return spent
             made = await self._made(model, messages, settings, parameters)
             if "error" in made and made["error"]["kind"] != "safety" and self.tries.is_last:
                 # Not kept: when a person tries the record again, this is what is done again.

@@ -52,12 +52,12 @@ def model(agent_id: str, script: dict[str, Any] | None) -> Model:
     from pydantic_ai.messages import ModelResponse, TextPart
     from pydantic_ai.models.function import FunctionModel
 
-    told = dict(script or {})
+    lines = dict(script or {})
 
     async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        if told.get("delay"):
-            await SYSTEM.sleep(float(told["delay"]))
-        return ModelResponse(parts=[TextPart(answer(agent_id, told, asked(messages)))])
+        if lines.get("delay"):
+            await SYSTEM.sleep(float(lines["delay"]))
+        return ModelResponse(parts=[TextPart(answer(agent_id, lines, asked(messages)))])
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
         response = await respond(messages, info)

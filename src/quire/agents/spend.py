@@ -36,7 +36,7 @@ class Spend(BaseModel):
             unpriced=self.unpriced + other.unpriced,
         )
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """In words: ``3 calls, 1,204 tokens, $0.0031``."""
         price = f"${self.usd:.4f}" if self.usd or not self.unpriced else "price not known"
         more = f" and {self.unpriced} calls of unknown price" if self.unpriced and self.usd else ""

@@ -33,10 +33,10 @@ async def mission_view(ledger: Ledger, record_id: str) -> dict[str, Any]:
     ``record_id`` names the mission or one of its parts. ``InputError``: the record is no mission, or has not begun.
     """
     found = await ledger.load([record_id])
-    return told(await stories.read(ledger, stories.mission_of(found[0]) if found else record_id))
+    return story_json(await stories.read(ledger, stories.mission_of(found[0]) if found else record_id))
 
 
-def told(story: Story) -> dict[str, Any]:
+def story_json(story: Story) -> dict[str, Any]:
     """The story as plain data."""
     record, blueprint = story.record, story.blueprint
     data = parse(record.data)
@@ -84,7 +84,7 @@ def told(story: Story) -> dict[str, Any]:
 
 def money(spent: Spend) -> dict[str, Any]:
     """What was spent: numbers, and the same in words."""
-    return {**spent.model_dump(), "tokens": spent.tokens, "told": spent.told()}
+    return {**spent.model_dump(), "tokens": spent.tokens, "told": spent.in_words()}
 
 
 def _about(story: Story, spec: AgentSpec) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What people are told about a record or a ledger: why it waits, what is stuck, where its time went."""
+"""What people read about a record or a ledger: why it waits, what is stuck, where its time went."""

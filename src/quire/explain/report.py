@@ -120,17 +120,17 @@ def _overlap(spans: Iterable[tuple[float, float]]) -> int:
 def _steps(events: Sequence[Event], held: _Held) -> Iterable[StepTime]:
     step, entered, tries = "", 0.0, 0
     for event in events:
-        told = value_json(event.body) or {}
+        body = value_json(event.body) or {}
         if event.kind == LineKind.STARTED:
-            step, entered, tries = str(told.get("step", "")), event.at, 0
+            step, entered, tries = str(body.get("step", "")), event.at, 0
         elif event.kind == LineKind.CLAIMED:
             tries += 1
-        elif event.kind in _LEAVES or (event.kind in lines.ENDS and told.get("undo")):
+        elif event.kind in _LEAVES or (event.kind in lines.ENDS and body.get("undo")):
             yield StepTime(step, entered, event.at, _within(held.spans, entered, event.at), tries)
-            step, entered, tries = str(told.get("to") or told.get("step") or ""), event.at, 0
+            step, entered, tries = str(body.get("to") or body.get("step") or ""), event.at, 0
             if event.kind == LineKind.DONE:
                 step = ""
-            elif told.get("undo"):
+            elif body.get("undo"):
                 step = UNDO
     if step:
         ended = held.ended_at

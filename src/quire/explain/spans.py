@@ -86,10 +86,21 @@ class _Reader:
         return self.made
 
     def _close(self, kind: str, open_: _Open, event: Event, outcome: str, error: str = "") -> None:
-        told = dict(open_.attributes) | {"quire.outcome": outcome}
+        attributes = dict(open_.attributes) | {"quire.outcome": outcome}
         end = max(event.at, open_.start)
         self.made.append(
-            Span(kind, open_.span_id, open_.parent_id, open_.name, open_.start, end, outcome, told, error, event.seq)
+            Span(
+                kind,
+                open_.span_id,
+                open_.parent_id,
+                open_.name,
+                open_.start,
+                end,
+                outcome,
+                attributes,
+                error,
+                event.seq,
+            )
         )
 
     def _begin_life(self, at: float) -> None:
@@ -108,7 +119,7 @@ class _Reader:
         self.step = _Open(made, self.run.span_id, name, event.at, self._about(**{"quire.step": name}))
 
     def _take(self, place: int, event: Event) -> None:
-        told: dict[str, Any] = parse(event.body) if event.body else {}
+        body: dict[str, Any] = parse(event.body) if event.body else {}
         kind = event.kind
         if self.life is None and (kind == LineKind.STARTED or kind not in lines.ASIDE | _EFFECT_ENDS.keys()):
             first = self.lives == 0
@@ -116,47 +127,47 @@ class _Reader:
         if kind == LineKind.CLAIMED:
             assert self.life is not None
             made = span_id(self.record.record_id, "run", event.n)
-            run = str(told.get("run") or event.run_id or "")
-            about = self._about(**{"quire.run_id": run, "quire.worker": str(told.get("worker", ""))})
+            run = str(body.get("run") or event.run_id or "")
+            about = self._about(**{"quire.run_id": run, "quire.worker": str(body.get("worker", ""))})
             self.run = _Open(made, self.life.span_id, "run", event.at, about)
-            self._begin_step(str(told.get("step", "")), event)
+            self._begin_step(str(body.get("step", "")), event)
         elif kind == LineKind.EFFECT_INTENDED:
             parent = self.step or self.life
             if parent is not None:
                 made = span_id(self.record.record_id, "effect", event.n)
-                name = str(told.get("effect", ""))
-                self.effects[str(told.get("key"))] = _Open(
+                name = str(body.get("effect", ""))
+                self.effects[str(body.get("key"))] = _Open(
                     made, parent.span_id, name, event.at, self._about(**{"quire.effect": name})
                 )
         elif kind in _EFFECT_ENDS:
-            open_ = self.effects.pop(str(told.get("key")), None)
+            open_ = self.effects.pop(str(body.get("key")), None)
             if open_ is not None:
                 self._close("effect", open_, event, _EFFECT_ENDS[kind])
         elif kind == LineKind.MOVED and self.run is not None and self.step is not None:
             self._close("step", self.step, event, kind)
             self.step = None
             if self._kept(place):
-                self._begin_step(str(told.get("to", "")), event)
+                self._begin_step(str(body.get("to", "")), event)
             else:
                 self._close("run", self.run, event, kind)
                 self.run = None
         elif kind in lines.RELEASES:
-            self._release(event, told)
+            self._release(event, body)
 
-    def _release(self, event: Event, told: Mapping[str, Any]) -> None:
+    def _release(self, event: Event, body: Mapping[str, Any]) -> None:
         kind = event.kind
-        error = str(told.get("error") or told.get("reason") or kind) if kind in lines.FAILS else ""
+        error = str(body.get("error") or body.get("reason") or kind) if kind in lines.FAILS else ""
         if self.step is not None:
             self._close("step", self.step, event, kind, error)
         if self.run is not None:
             self._close("run", self.run, event, kind, error)
         self.step = self.run = None
-        if kind in lines.ENDS and not told.get("undo") and self.life is not None:
+        if kind in lines.ENDS and not body.get("undo") and self.life is not None:
             self._close("record", self.life, event, kind, error)
             self.life = None
 
     def _kept(self, place: int) -> bool:
-        """Whether the worker kept the record after this move: told by what came next, or by how it stands."""
+        """Whether the worker kept the record after this move: the next line says so, or how the record stands."""
         asked = False
         for event in self.events[place + 1 :]:
             if event.kind == LineKind.CANCEL_ASKED:
@@ -180,7 +191,7 @@ def spans(record: Record, events: Sequence[Event], receipts: Sequence[Receipt] =
 def _with_calls(record: Record, made: Sequence[Span], calls: Sequence[Receipt]) -> list[Span]:
     """Model calls hang under the effect that permitted them, which lasts until the model has answered.
 
-    Both are complete when their step is: until then it cannot be told whether the answer is still to come.
+    Both are complete when their step is: until then nobody knows whether the answer is still to come.
     """
     steps = {span.span_id: span for span in made if span.kind == "step"}
     found: list[Span] = []

@@ -106,7 +106,7 @@ def orders(standing: Standing) -> Iterable[Finding]:
 
 
 def errors(failed: Sequence[Record], counts: Sequence[Count]) -> Iterable[Finding]:
-    """Records in ERROR, one finding for each cause. What was not read is told with the largest group of its step."""
+    """Records in ERROR, one finding for each cause. What was not read is counted with the largest group of its step."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in failed:
         groups.setdefault((record.workflow, record.step, cause_of(record.last_error or "")), []).append(record)
@@ -137,7 +137,7 @@ def questions(asking: Sequence[Record], around: Around) -> Iterable[Finding]:
         kind = "doubt" if waits[0].on is On.DOUBT else "budget" if _of_budget(waits[0].about) else "asks"
         about = waits[0].about or {}
         hash_ = str(about.get("hash") or waits[0].key)
-        # A reminder, and an escalation, is a cause of its own: people are told again, whatever the quiet period.
+        # A reminder, and an escalation, is a cause of its own: people hear of it again, whatever the quiet period.
         calls = about.get("calls", 0)
         yield Finding(
             kind,

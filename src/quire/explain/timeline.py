@@ -35,17 +35,17 @@ def spans(events: Sequence[Event]) -> list[dict[str, Any]]:
             found.append(open_ | {"to": iso(at), "outcome": outcome})
             open_ = None
 
-    def begin(kind: str, event: Event, **told: Any) -> None:
+    def begin(kind: str, event: Event, **more: Any) -> None:
         nonlocal open_
         open_ = {"kind": kind, "step": step, "from": iso(event.at), "to": None, "outcome": "", "run_id": event.run_id}
-        open_ |= told
+        open_ |= more
 
     for event in events:
-        told = parse(event.body) or {}
+        body = parse(event.body) or {}
         if event.kind == LineKind.CLAIMED:
             close(event.at, "claimed")
-            step = str(told.get("step") or step)
-            begin("runs", event, worker=told.get("worker"))
+            step = str(body.get("step") or step)
+            begin("runs", event, worker=body.get("worker"))
         elif event.kind in WAITS:
             close(event.at, event.kind)
             kind = WAITS[LineKind(event.kind)]
@@ -53,11 +53,11 @@ def spans(events: Sequence[Event]) -> list[dict[str, Any]]:
                 begin(kind, event)
         elif event.kind == LineKind.MOVED:
             running = open_ is not None and open_["kind"] == "runs"
-            close(event.at, f"moved to {told.get('to')}")
-            step = str(told.get("to") or "")
+            close(event.at, f"moved to {body.get('to')}")
+            step = str(body.get("to") or "")
             begin("runs" if running else "due", event)
         elif event.kind in lines.WAKES:
-            step = str(told.get("step") or step)
+            step = str(body.get("step") or step)
             close(event.at, event.kind)
             begin("due", event)
     if open_ is not None:

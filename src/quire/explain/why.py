@@ -161,8 +161,8 @@ def _erred(record: Record, seen: Around) -> Why:
 
 
 def _cancelled(record: Record, seen: Around) -> Why:
-    told = parse(seen.ended.body) if seen.ended is not None else {}
-    reason = str(told.get("reason") or record.last_error or "")
+    body = parse(seen.ended.body) if seen.ended is not None else {}
+    reason = str(body.get("reason") or record.last_error or "")
     if seen.by_halt:
         control = _halt(record, seen.standing)
         by = f" by {control.by}" if control is not None and control.by else ""

@@ -120,9 +120,9 @@ def record_json(record: Record) -> dict[str, Any]:
 
 def wait_json(wait: Wait) -> dict[str, Any]:
     about = wait.about or {}
-    told: dict[str, Any] = {"on": str(wait.on), "name": wait.name, "until": moment_json(wait.until)}
+    shown: dict[str, Any] = {"on": str(wait.on), "name": wait.name, "until": moment_json(wait.until)}
     if wait.on in (On.QUESTION, On.DOUBT):
-        told |= {
+        shown |= {
             "question": about.get("text"),
             "choices": about.get("choices", []),
             "hash": about.get("hash"),
@@ -134,8 +134,8 @@ def wait_json(wait: Wait) -> dict[str, Any]:
             "expires_at": moment_json(about.get("expires_at")),
         }
     if wait.on is On.DOUBT:  # what the effect returns, as a JSON schema, and whether it must be given
-        told |= {"value": about.get("value"), "needs_value": needs_value(about.get("value"))}
-    return told
+        shown |= {"value": about.get("value"), "needs_value": needs_value(about.get("value"))}
+    return shown
 
 
 def event_json(event: Event) -> dict[str, Any]:
@@ -213,11 +213,11 @@ _CHANGES = frozenset({"changes", "came", "went", "changed"})
 _MOST_FIELDS = 6
 
 
-def _changes(told: Mapping[str, Any]) -> str:
+def _changes(body: Mapping[str, Any]) -> str:
     """What was changed: ``n 1 → 2, title …``."""
-    pairs: Mapping[str, Sequence[Any]] = told.get("changes") or {}
+    pairs: Mapping[str, Sequence[Any]] = body.get("changes") or {}
     said = [f"{name} {short(dump(pair[0]), 40)} → {short(dump(pair[1]), 40)}" for name, pair in pairs.items()]
-    said += map(str, told.get("changed", ()))
+    said += map(str, body.get("changed", ()))
     more = [f"{len(said) - _MOST_FIELDS} more"] if len(said) > _MOST_FIELDS else []
     return ", ".join(said[:_MOST_FIELDS] + more)
 
@@ -238,47 +238,47 @@ _OF_EFFECTS = frozenset(f"effect.{stage}" for stage in (*_STAGES, "undone", "twi
 
 def line(event: Event) -> str:
     """What a line of the log says, in words."""
-    body = value_json(event.body)
-    told: dict[str, Any] = body if isinstance(body, dict) else {}
-    changes = _changes(told)
+    kept = value_json(event.body)
+    body: dict[str, Any] = kept if isinstance(kept, dict) else {}
+    changes = _changes(body)
     if changes and event.kind not in ("edited", "answered"):
-        return f"{_line(event, told)}; {changes}"
-    return _line(event, told)
+        return f"{_line(event, body)}; {changes}"
+    return _line(event, body)
 
 
-def _line(event: Event, told: Mapping[str, Any]) -> str:
-    by = f" by {told['by']}" if told.get("by") else ""
+def _line(event: Event, body: Mapping[str, Any]) -> str:
+    by = f" by {body['by']}" if body.get("by") else ""
     match event.kind:
         case "started":
-            return f"started {told.get('workflow', '')} at {told.get('step', '')}{by}"
+            return f"started {body.get('workflow', '')} at {body.get('step', '')}{by}"
         case "claimed":
-            return f"claimed by {told.get('worker')} for {told.get('step')}"
+            return f"claimed by {body.get('worker')} for {body.get('step')}"
         case "moved":
-            return f"moved from {told.get('from')} to {told.get('to')}{by}"
+            return f"moved from {body.get('from')} to {body.get('to')}{by}"
         case "done":
-            return f"done after {told.get('from')}"
+            return f"done after {body.get('from')}"
         case "waited" | "asked":
-            return f"{event.kind} at {told.get('step')}: {', '.join(told.get('for', []))}"
+            return f"{event.kind} at {body.get('step')}: {', '.join(body.get('for', []))}"
         case "failed":
             return (
-                f"failed at {told.get('step')} (try {told.get('attempt')}), again in {told.get('again_in')} s: "
-                + short(told.get("error", ""))
+                f"failed at {body.get('step')} (try {body.get('attempt')}), again in {body.get('again_in')} s: "
+                + short(body.get("error", ""))
             )
         case "broke":
-            return f"broke at {told.get('step')} (try {told.get('attempt')}): {short(told.get('error', ''))}"
+            return f"broke at {body.get('step')} (try {body.get('attempt')}): {short(body.get('error', ''))}"
         case "answered" | "voted":
-            note = f": {told['note']}" if told.get("note") else ""
-            edits = f", edited {', '.join(told['edits'])}" if told.get("edits") else ""
-            edits = f", edited {_changes(told)}" if _changes(told) else edits
-            via = f" ({told['via']})" if told.get("via") else ""
-            return f"{event.kind} {told.get('choice')!r}{by}{via}{edits}{note}"
+            note = f": {body['note']}" if body.get("note") else ""
+            edits = f", edited {', '.join(body['edits'])}" if body.get("edits") else ""
+            edits = f", edited {_changes(body)}" if _changes(body) else edits
+            via = f" ({body['via']})" if body.get("via") else ""
+            return f"{event.kind} {body.get('choice')!r}{by}{via}{edits}{note}"
         case "edited":
-            return f"edited{by}" + (f": {_changes(told)}" if _changes(told) else "")
+            return f"edited{by}" + (f": {_changes(body)}" if _changes(body) else "")
         case kind if kind in _OF_EFFECTS:
             stage = kind.removeprefix("effect.")
-            error = f": {short(told['error'])}" if told.get("error") else ""
-            return f"effect {told.get('effect')}: {_STAGES.get(stage, stage)}{error}"
+            error = f": {short(body['error'])}" if body.get("error") else ""
+            return f"effect {body.get('effect')}: {_STAGES.get(stage, stage)}{error}"
         case _:
-            said = ((word, value) for word, value in told.items() if word not in _HIDDEN | _CHANGES)
+            said = ((word, value) for word, value in body.items() if word not in _HIDDEN | _CHANGES)
             rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None))
             return event.kind.replace("_", " ") + (f": {rest}" if rest else "")

@@ -107,7 +107,7 @@ class DriveFolder(Folder):
 
     async def open(self) -> None:
         given, endpoint = self._given, self._given.get("endpoint", "")
-        async with self._told():
+        async with self._quire_errors():
             credentials = self._credentials
             if credentials is None and "credentials" in given:
                 credentials = from_file(given["credentials"])
@@ -117,7 +117,7 @@ class DriveFolder(Folder):
         self.drive = Drive(self.transport)
         await self.transport.open()
         try:
-            async with self._told():
+            async with self._quire_errors():
                 found = await self.drive.files_get(self.root, fields="id,mimeType,trashed")
             if found.get("mimeType") != FOLDER or found.get("trashed"):
                 raise FolderError(
@@ -193,7 +193,7 @@ class DriveFolder(Folder):
     # -- writing ---------------------------------------------------------------------------------------------------
 
     async def write(self, writes: Sequence[Write], fence: Fence = unfenced) -> None:
-        async with self._told():
+        async with self._quire_errors():
             await self._reserve([write.path for write in writes if not isinstance(write, Gone)])
             for run in _runs(writes):
                 gate = asyncio.Semaphore(_AT_ONCE)
@@ -272,7 +272,7 @@ class DriveFolder(Folder):
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def read(self, *paths: str) -> list[bytes | None]:
-        async with self._told():
+        async with self._quire_errors():
             return [await self._content(path) for path in paths]
 
     async def _content(self, path: str) -> bytes | None:
@@ -288,14 +288,14 @@ class DriveFolder(Folder):
             return None
 
     async def paths(self, under: str) -> list[str]:
-        async with self._told():
+        async with self._quire_errors():
             place = await self._look(under)
             found = [path async for path in self._walk(under, place.file_id)] if place.file_id else []
         return sorted(set(found))
 
     async def stops(self, workflows: Sequence[str]) -> dict[str, str]:
         """Found by name, so Drive may take a while to show a new one."""
-        async with self._told():
+        async with self._quire_errors():
             tops = {self.root: ("", ""), (await self._place(WORKFLOWS)).file_id: ("", f"{WORKFLOWS}/")}
             for workflow in workflows:
                 base = self.layout(workflow).base
@@ -324,7 +324,7 @@ class DriveFolder(Folder):
                 yield path
 
     @asynccontextmanager
-    async def _told(self) -> AsyncIterator[None]:
+    async def _quire_errors(self) -> AsyncIterator[None]:
         try:
             yield
         except GoogleError as error:

@@ -70,7 +70,7 @@ class LocalFolder(Folder):
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         def run() -> T:
-            with _told(self.root):
+            with _quire_errors(self.root):
                 return work()
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
@@ -207,7 +207,7 @@ class LocalFolder(Folder):
 
 
 @contextmanager
-def _told(root: Path) -> Iterator[None]:
+def _quire_errors(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -154,8 +154,8 @@ class Projection:
         for part in seen:
             record, layout = part.record, self.layout(part.record.workflow)
             by_key = {kept.key: kept for kept in part.receipts}
-            told = _told(part.lines)
-            for key, (began, ended) in told.items():
+            moments = _effect_moments(part.lines)
+            for key, (began, ended) in moments.items():
                 kept = by_key.get(key)
                 if kept is None or kept.kind not in (Kind.ONCE, Kind.UNDO):
                     continue
@@ -235,19 +235,19 @@ def _name(key: str, nonce: str) -> str:
     return f"{nonce} {key}"
 
 
-def _told(lines: Iterable[Event]) -> dict[str, tuple[str | None, str | None]]:
+def _effect_moments(lines: Iterable[Event]) -> dict[str, tuple[str | None, str | None]]:
     """The effects of which these lines tell: the run in which each was intended, and the one in which it ended."""
-    told: dict[str, tuple[str | None, str | None]] = {}
+    moments: dict[str, tuple[str | None, str | None]] = {}
     for event in lines:
         if not event.kind.startswith("effect."):
             continue
         key = parse(event.body).get("key")
         if key is None:
             continue
-        began, ended = told.get(key, (None, None))
+        began, ended = moments.get(key, (None, None))
         if event.kind == LineKind.EFFECT_INTENDED:
             began = event.run_id
         elif event.kind == LineKind.EFFECT_DONE:
             ended = event.run_id
-        told[key] = (began, ended)
-    return told
+        moments[key] = (began, ended)
+    return moments

@@ -37,7 +37,7 @@ log = logging.getLogger("quire.projector")
 BATCH = 1000
 #: While it is behind it reads more at a time, up to so many times that: a record that moved twice is written once.
 MOST_BATCHES = 8
-#: Lines older than this that are not in the folder yet are told of, and not more often than this.
+#: Lines older than this that are not in the folder yet are warned of, and not more often than this.
 LATE_SECONDS = 10.0
 TELL_SECONDS = 60.0
 #: Records that are read at a time where lines do not lead.
@@ -95,7 +95,7 @@ class Projector:
         self._at = Place()
         self._saved_at = 0.0
         self._size = batch
-        self._told_at = -TELL_SECONDS
+        self._warned_at = -TELL_SECONDS
         self._late = False
         #: Lines of tables that are not written yet.
         self._rows: dict[str, dict[str, list[str]]] = {}
@@ -188,11 +188,11 @@ class Projector:
                 log.warning("the folder has caught up")
             self._late = False
             return
-        if self.clock.boottime() - self._told_at < TELL_SECONDS:
+        if self.clock.boottime() - self._warned_at < TELL_SECONDS:
             return
         lag = await self.lag()
         if lag.seconds > LATE_SECONDS:
-            self._told_at, self._late = self.clock.boottime(), True
+            self._warned_at, self._late = self.clock.boottime(), True
             log.warning("the folder is behind the ledger: %s", lag)
 
     # -- the lease ---------------------------------------------------------------------------------------------

@@ -159,10 +159,10 @@ def _actions(run: Run, receipts: Sequence[Receipt]) -> list[dict[str, Any]]:
     shown: list[tuple[float, dict[str, Any]]] = []
     effects: dict[str, dict[str, Any]] = {}
     for event in run.lines[1:]:
-        told: dict[str, Any] = parse(event.body)
-        key = told.get("key")
+        body: dict[str, Any] = parse(event.body)
+        key = body.get("key")
         if event.kind == LineKind.EFFECT_INTENDED:
-            entry = {"at": iso(event.at), "action": "effect", "name": told.get("effect"), "stage": "intended"}
+            entry = {"at": iso(event.at), "action": "effect", "name": body.get("effect"), "stage": "intended"}
             effects[str(key)] = entry | {"_at": event.at}
             shown.append((event.n, effects[str(key)]))
         elif event.kind.startswith("effect.") and str(key) in effects:
@@ -170,8 +170,8 @@ def _actions(run: Run, receipts: Sequence[Receipt]) -> list[dict[str, Any]]:
             entry |= {"stage": event.kind.removeprefix("effect."), "ended_at": iso(event.at)}
             entry["seconds"] = round(event.at - entry["_at"], 6)
         else:
-            told = {name: _shown(value) for name, value in told.items() if name != "trace"}  # it stands in ``errors``
-            shown.append((event.n, {"at": iso(event.at), "action": event.kind} | told))
+            body = {name: _shown(value) for name, value in body.items() if name != "trace"}  # it stands in ``errors``
+            shown.append((event.n, {"at": iso(event.at), "action": event.kind} | body))
     for receipt in receipts:
         if receipt.kind in (Kind.CALL, Kind.SLEEP, Kind.WAIT, Kind.ASK):
             entry = {"at": iso(receipt.at), "action": receipt.kind, "name": receipt.name}
@@ -183,15 +183,15 @@ def _actions(run: Run, receipts: Sequence[Receipt]) -> list[dict[str, Any]]:
 def _errors(run: Run) -> list[dict[str, Any]]:
     errors = []
     for event in run.lines:
-        told: dict[str, Any] = parse(event.body)
-        text = told.get("error")
+        body: dict[str, Any] = parse(event.body)
+        text = body.get("error")
         if text is None and event.kind in (LineKind.LOST, LineKind.EFFECT_TWICE):
-            text = told.get("reason") or f"the effect {told.get('effect')!r} was done twice"
+            text = body.get("reason") or f"the effect {body.get('effect')!r} was done twice"
         if text is None and event.change_id.startswith("lost-"):
-            text = told.get("reason")
+            text = body.get("reason")
         if text:
             entry = {"at": iso(event.at), "event": event.kind, "error": redacted(str(text))}
-            errors.append(entry | ({"trace": told["trace"]} if told.get("trace") else {}))
+            errors.append(entry | ({"trace": body["trace"]} if body.get("trace") else {}))
     return errors
 
 

@@ -103,7 +103,7 @@ def row(
     text: Callable[[str], str] | None = None,
     status: Callable[[Record], str] = shown_status,
 ) -> list[str]:
-    """The record's line in the table, in the order of ``COLUMNS``. ``text``: what guards it, ``safe`` if not told."""
+    """The record's line in the table, in the order of ``COLUMNS``. ``text`` guards it, instead of ``safe``."""
     text = text or safe
     return [
         text(record.record_id),

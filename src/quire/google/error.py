@@ -93,38 +93,38 @@ def error_of(status: int, body: Mapping[str, Any], what: str, account: str) -> G
     error = body.get("error")
     said = str(error.get("message", "")) if isinstance(error, Mapping) else str(error or "")
     why = reasons(body)
-    told = f"{what}: Google says: {said.rstrip('.') or f'error {status}'}"
+    sentence = f"{what}: Google says: {said.rstrip('.') or f'error {status}'}"
     who = account or "the account in use"
     if is_rate_limit(status, body):
-        return RateLimited(f"{told}. The quota is used up; wait a minute, or run fewer workers under this account.")
+        return RateLimited(f"{sentence}. The quota is used up; wait a minute, or run fewer workers under this account.")
     if status == 401:
         return NotSignedIn(
-            f"{told}. Sign in again: set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, or run "
+            f"{sentence}. Sign in again: set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, or run "
             "'gcloud auth application-default login' with the scopes of Sheets and Drive."
         )
     if status == 403:
         if "storageQuotaExceeded" in why or "storage quota" in said.lower():
             return NoStorage(
-                f"{told}. A service account has no storage of its own: use a folder in a shared drive and make "
+                f"{sentence}. A service account has no storage of its own: use a folder in a shared drive and make "
                 f"{who} a content manager there."
             )
         if "ACCESS_TOKEN_SCOPE_INSUFFICIENT" in why or "insufficientPermissions" in why or "scope" in said.lower():
             return MissingScope(
-                f"{told}. The credentials lack a scope: sign in again with "
+                f"{sentence}. The credentials lack a scope: sign in again with "
                 "https://www.googleapis.com/auth/spreadsheets and https://www.googleapis.com/auth/drive."
             )
         if "SERVICE_DISABLED" in why or "accessNotConfigured" in why:
-            return ApiDisabled(f"{told}. Switch the API on for the project in the Google Cloud console.")
-        return NotShared(f"{told}. Share the file with {who} as an editor (the Share button), then try again.")
+            return ApiDisabled(f"{sentence}. Switch the API on for the project in the Google Cloud console.")
+        return NotShared(f"{sentence}. Share the file with {who} as an editor (the Share button), then try again.")
     if status in (404, 410):
-        return Missing(f"{told}. Check the id, and that the file is shared with {who}.")
+        return Missing(f"{sentence}. Check the id, and that the file is shared with {who}.")
     if status == 409:
-        return AlreadyThere(told)
+        return AlreadyThere(sentence)
     if status == 412:
-        return Changed(told)
+        return Changed(sentence)
     if status >= 500:
-        return Unanswered(f"{told}. Whether it was done is unknown.")
+        return Unanswered(f"{sentence}. Whether it was done is unknown.")
     place = _PLACE.search(said)
     if place is None:
-        return Invalid(told)
-    return Invalid(told, index=int(place[1]), request=place[2] or "")
+        return Invalid(sentence)
+    return Invalid(sentence, index=int(place[1]), request=place[2] or "")

@@ -160,9 +160,9 @@ class Transport:
             await self.clock.sleep(pause)
 
     def _look_at(self, headers: Mapping[str, str]) -> None:
-        told = email.utils.parsedate_tz(headers.get("date", ""))
-        if told is not None:
-            self.skew = self.clock.now() - email.utils.mktime_tz(told)
+        sent_at = email.utils.parsedate_tz(headers.get("date", ""))
+        if sent_at is not None:
+            self.skew = self.clock.now() - email.utils.mktime_tz(sent_at)
 
     @property
     def sheets(self) -> str:

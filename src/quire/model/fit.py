@@ -211,8 +211,8 @@ def _one_of(alternatives: list[Any]) -> Any:
     return whole if len(some) == len(alternatives) else {"type": "nullable", "schema": whole}
 
 
-def _limits(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {word: Decimal(value) if isinstance(value, str) else value for word, value in told.items()}
+def _limits(schema_limits: Mapping[str, Any]) -> dict[str, Any]:
+    return {word: Decimal(value) if isinstance(value, str) else value for word, value in schema_limits.items()}
 
 
 def _of_decimal(schema: Any) -> bool:

@@ -171,8 +171,10 @@ def main() -> int:
         return 1
     lines = sum(n for n, _ in ends.values())
     sys.stdout.write(f"In order: {len(ends)} records, {lines} lines, {len(manifest['files'])} files.\n")
-    told = f"{signed} signatures checked." if keys is not None else "Signatures were not checked: no keyring was given."
-    sys.stdout.write(f"{told}\nFingerprint: {fingerprint}\n")
+    sentence = (
+        f"{signed} signatures checked." if keys is not None else "Signatures were not checked: no keyring was given."
+    )
+    sys.stdout.write(f"{sentence}\nFingerprint: {fingerprint}\n")
     return 0
 
 

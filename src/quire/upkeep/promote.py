@@ -73,12 +73,12 @@ class Way(StrEnum):
 
 
 class _Mark(NamedTuple):
-    told: dict[str, Any]
+    body: dict[str, Any]
     version: int
 
     @property
     def opened(self) -> bool:
-        return "last_seq" in self.told
+        return "last_seq" in self.body
 
 
 async def promote(
@@ -115,8 +115,8 @@ async def promote(
         raise
     tell(f"compared {len(there)} tables: {sum(row.rows for row in there.values())} rows, all equal")
     last = await _last_seq(target)
-    told = dump({"source": _shown(source), "last_seq": last, "hash": _over(there), "by": by, "at": iso(clock.now())})
-    if not await target.keep(Setting(OPENED, told, attempt)):
+    body = dump({"source": _shown(source), "last_seq": last, "hash": _over(there), "by": by, "at": iso(clock.now())})
+    if not await target.keep(Setting(OPENED, body, attempt)):
         raise _outrun(target)
     await _open_target(target, by)
     await source.order(Order("seal", EVERYWHERE, by, target=_shown(target)))
@@ -191,7 +191,7 @@ def _place(url: str) -> str:
 
 
 def _shown(ledger: Ledger) -> str:
-    """The address for everybody to read: seals and marks, too, are told to all who ask."""
+    """The address for everybody to read: seals and marks, too, are shown to all who ask."""
     return concealed(ledger.url)
 
 
@@ -267,8 +267,8 @@ async def _check_fillable(source: Ledger, target: Ledger) -> None:
 
 async def _begun(source: Ledger, target: Ledger, mark: _Mark) -> int:
     """From here on only this attempt may open the target. Before the source is sealed: what is taken back has begun."""
-    told = dump({"source": _shown(source), "filling": new_id()})
-    if not await target.keep(Setting(OPENED, told, mark.version)):
+    body = dump({"source": _shown(source), "filling": new_id()})
+    if not await target.keep(Setting(OPENED, body, mark.version)):
         raise _outrun(target)
     return mark.version + 1
 
@@ -288,13 +288,13 @@ async def _leave(source: Ledger, target: Ledger, attempt: int, by: str) -> str:
 async def _quiet(source: Ledger, wait: float, clock: Clock, tell: Tell) -> None:
     """Until no effect is under way that may still be acted upon."""
     end = clock.boottime() + wait
-    told = 0
+    named = 0
     while under_way := (await source.standing()).under_way:
         if clock.boottime() >= end:
             raise LedgerUnavailable(f"{len(under_way)} effects are still under way after {wait:g} s; try again later")
-        if len(under_way) != told:
-            told = len(under_way)
-            tell(f"waiting for {told} effects that are under way")
+        if len(under_way) != named:
+            named = len(under_way)
+            tell(f"waiting for {named} effects that are under way")
         await clock.sleep(0.1)
 
 
@@ -374,8 +374,8 @@ def _unkept(target: Ledger, row: Any, error: ValueRefused) -> ValueRefused:
 
 async def _taken_back(source: Ledger, target: Ledger, attempt: int, seal: str, by: str) -> bool:
     """The source is open again; False: another attempt came between, and has it in hand."""
-    told = dump({"source": _shown(source), "aborted": by})
-    return await target.keep(Setting(OPENED, told, attempt)) and await _unsealed(source, seal, by)
+    body = dump({"source": _shown(source), "aborted": by})
+    return await target.keep(Setting(OPENED, body, attempt)) and await _unsealed(source, seal, by)
 
 
 async def _unsealed(source: Ledger, seal: str, by: str) -> bool:
@@ -384,14 +384,14 @@ async def _unsealed(source: Ledger, seal: str, by: str) -> bool:
 
 async def _finished(source: Ledger, target: Ledger, mark: _Mark, by: str) -> Promoted:
     """The target was opened before: by this very promotion, which was interrupted right after, or by another."""
-    origin = mark.told["source"]
+    origin = mark.body["source"]
     if _place(origin) != _place(source.url) or await way(source, target.url) is Way.OPEN:
         raise IllegalMove(
             f"{_shown(target)} was opened already, with the records of {concealed(origin)}; it is opened once"
         )
     await _open_target(target, by)
     await source.order(Order("seal", EVERYWHERE, by, target=_shown(target)))
-    return Promoted(source.url, target.url, {}, int(mark.told["last_seq"]))
+    return Promoted(source.url, target.url, {}, int(mark.body["last_seq"]))
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------

@@ -74,8 +74,8 @@ async def _read(ledger: Ledger, number: int) -> tuple[Setting, Slot]:
     kept = await ledger.setting(f"{RELAY}{number}")
     if kept is None:
         return Setting(f"{RELAY}{number}", "", 0), Slot(number, 0, 0.0)
-    told = parse(kept.value)
-    return kept, Slot(number, int(told["generation"]), float(told["expires_at"]))
+    body = parse(kept.value)
+    return kept, Slot(number, int(body["generation"]), float(body["expires_at"]))
 
 
 async def _put(ledger: Ledger, kept: Setting, slot: Slot) -> bool:
@@ -165,7 +165,7 @@ async def slice_of(
     settled = await worked(slot)
     spent = client.clock.boottime() - began >= 0.5 * budget
     left = await left_behind(ledger, client.registry)
-    told = {
+    answer = {
         "ran": True,
         "slot": slot.number,
         "settled": settled,
@@ -177,10 +177,10 @@ async def slice_of(
     if left.due and url is not None and (settled or spent):
         following = await hand_on(ledger, slot)
         if following is not None:
-            told["called"] = await _called(url, signed(keyring, following.number, following.generation))
-        return told
+            answer["called"] = await _called(url, signed(keyring, following.number, following.generation))
+        return answer
     await release(ledger, slot)
-    return told
+    return answer
 
 
 async def _too_long(ledger: Ledger, registry: Registry) -> list[dict[str, Any]]:
@@ -190,8 +190,8 @@ async def _too_long(ledger: Ledger, registry: Registry) -> list[dict[str, Any]]:
     for (workflow, step), time in too_long(await step_times(ledger, now)).items():
         waiting = await ledger.find(Query(workflow, step, (Status.PENDING,), limit=1))
         if waiting and registry.get(workflow) is not None:
-            told = {"workflow": workflow, "step": step, "seconds": round(time.seconds, 2), "ended": time.ended}
-            found.append(told | {"cut": time.cuts, "budget": f"{time.fitting}s", "words": time.words()})
+            answer = {"workflow": workflow, "step": step, "seconds": round(time.seconds, 2), "ended": time.ended}
+            found.append(answer | {"cut": time.cuts, "budget": f"{time.fitting}s", "words": time.words()})
     return found
 
 

@@ -59,8 +59,8 @@ class Workbook:
         if isinstance(value, bool) or not isinstance(value, int | float):
             text = str(value)
             if len(text) > CELL_CHARACTERS:
-                told = f"… ({len(text)} characters; whole in the JSONL)"
-                text = text[: CELL_CHARACTERS - len(told)] + told
+                cut = f"… ({len(text)} characters; whole in the JSONL)"
+                text = text[: CELL_CHARACTERS - len(cut)] + cut
             sheet.write_string(row, column, text)
         elif isinstance(value, int) and abs(value) > 2**53:
             sheet.write_string(row, column, str(value))
@@ -80,7 +80,7 @@ class Workbook:
 
 def _let_go(error: Exception) -> None:
     """End what the library has left open. It would otherwise say on standard error, later, that this fails, too."""
-    told, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
         while error.__traceback__ is not None or error.__context__ is not None:
             traceback.clear_frames(error.__traceback__)
@@ -91,4 +91,4 @@ def _let_go(error: Exception) -> None:
             error = following
         gc.collect()
     finally:
-        sys.unraisablehook = told
+        sys.unraisablehook = before

@@ -128,17 +128,17 @@ def expired(wait: Wait, now: float) -> bool:
 def passed(wait: Wait, now: float) -> tuple[Wait, list[str]]:
     """The wait after its reminders and escalations up to now, and what happened meanwhile, as event kinds."""
     about = dict(wait.about or {})
-    told = []
+    happened = []
     if (moment := about.get("remind_at")) is not None and now >= moment:
-        told.append("reminded")
+        happened.append("reminded")
         about["remind_at"] = now + about["remind"]
     if (moment := about.get("escalate_at")) is not None and now >= moment:
-        told.append("escalated")
+        happened.append("escalated")
         about["by"] = [*about["by"], about.pop("escalate_to")]
         del about["escalate_at"]
-    if told:
+    if happened:
         about["calls"] = about.get("calls", 0) + 1  # those whom an alert reaches are called once more
-    return replace(wait, about=about, until=_next_moment(about)), told
+    return replace(wait, about=about, until=_next_moment(about)), happened
 
 
 @dataclass(frozen=True, slots=True)

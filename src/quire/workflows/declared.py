@@ -1,4 +1,4 @@
-"""Checks of what users declare: a mistake is told in one sentence where it stands, not when a record comes to it."""
+"""Checks of what users declare: a mistake is named in one sentence where it stands, not when a record comes to it."""
 
 from __future__ import annotations
 

@@ -113,11 +113,11 @@ def terminal(definition: Definition, counts: Counts | None = None) -> str:
 def _ways(row: Mapping[str, Any], place: int, names: Sequence[str]) -> str:
     if row["ends"]:
         return "─▶ end"
-    told = []
+    ways = []
     for name in row["then"]:
         back = name in names and names.index(name) <= place
-        told.append(f"{_clean(name)}{' ↺' if back else ''}")
-    return "─▶ " + ", ".join(told)
+        ways.append(f"{_clean(name)}{' ↺' if back else ''}")
+    return "─▶ " + ", ".join(ways)
 
 
 # -- SVG -------------------------------------------------------------------------------------------------------

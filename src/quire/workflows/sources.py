@@ -57,7 +57,7 @@ class Cron:
                 del moments[0]
         return moments
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {"kind": "cron", "spec": self.spec, "tz": self.tz, "catch_up": self.catch_up}
 
 
@@ -78,8 +78,8 @@ class Inbox:
             raise DefinitionError(f"write_back of Inbox({self.tab!r}) is a list: write_back=[{self.write_back!r}]")
         declared.names(self.write_back, f"write_back of Inbox({self.tab!r})")
 
-    def told(self) -> dict[str, Any]:
-        at = self.at.told() if self.at is not None else None
+    def as_json(self) -> dict[str, Any]:
+        at = self.at.as_json() if self.at is not None else None
         return {"kind": "inbox", "tab": self.tab, "at": at, "write_back": list(self.write_back)}
 
 
@@ -142,7 +142,7 @@ class Table:
         declared.word(self.yes, (True, False), f"yes of {whose}")
         words.checked(self.words, whose)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         vocabulary = words.checked(self.words, "")
         return {
             "kind": "table",

@@ -1,6 +1,6 @@
 """What a step's source code says before any record comes to it: signals, people, children.
 
-Only what is certain is told. A name that is computed, or a ``run`` that is handed to another function, makes the list
+Only what is certain is named. A name that is computed, or a ``run`` that is handed to another function, makes the list
 open: then nothing is refused because of it.
 """
 

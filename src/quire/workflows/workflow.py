@@ -506,7 +506,7 @@ class Workflow(Generic[D, R, X]):
                 "take one that JSON knows, a pydantic model or a dataclass"
             ) from error
         for source, options in self.sources:
-            if source.told()["kind"] == "cron":
+            if source.as_json()["kind"] == "cron":
                 try:
                     self.scheduled(options)
                 except InputError as error:
@@ -536,7 +536,7 @@ class Workflow(Generic[D, R, X]):
                 }
                 for step in self.steps.values()
             ],
-            "sources": [source.told() for source, _ in self.sources],
+            "sources": [source.as_json() for source, _ in self.sources],
             "signals": self._signal_schemas(),
             **({"about": self.about} if self.about else {}),
         }

@@ -229,10 +229,10 @@ class Blueprint(_Part):
 
     def prompt(self, agent: AgentSpec, turn: int) -> str:
         """What the agent is asked in this turn, before inputs are filled in."""
-        told = agent.turns.get(turn) or self.turns.get(turn)
+        prompt = agent.turns.get(turn) or self.turns.get(turn)
         if turn == 1:
-            return agent.prompt if told is None else f"{agent.prompt}\n\n{told}"
-        return told if told is not None else self.go_on
+            return agent.prompt if prompt is None else f"{agent.prompt}\n\n{prompt}"
+        return prompt if prompt is not None else self.go_on
 
     def needed(self) -> int:
         """How many agents must finish."""
@@ -245,7 +245,7 @@ class Blueprint(_Part):
                 exact = quorum * len(self.agents) if quorum < 1 else quorum
                 return min(len(self.agents), max(1, int(exact + 0.999999)))
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The blueprint as plain data, in its inner spelling: this is what a mission keeps."""
         found: dict[str, Any] = self.model_dump(mode="json", exclude_none=True)
         return found
@@ -258,7 +258,7 @@ class Blueprint(_Part):
 
     @cached_property
     def hash(self) -> str:
-        return hash_of(self.told())
+        return hash_of(self.as_json())
 
     def holes(self) -> set[str]:
         """The inputs that the prompts name."""
@@ -292,8 +292,8 @@ class Blueprint(_Part):
             )
 
 
-def hash_of(told: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+def hash_of(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def _shown(value: Any) -> str:

@@ -107,8 +107,8 @@ def _toml(text: str, name: str) -> tuple[Any, Lines]:
     try:
         return tomllib.loads(text), in_toml(text)
     except tomllib.TOMLDecodeError as error:
-        told = str(error).replace("at end of document", f"at line {len(text.splitlines())}, the end")
-        raise DefinitionError(f"{name}: {told}") from None
+        reason = str(error).replace("at end of document", f"at line {len(text.splitlines())}, the end")
+        raise DefinitionError(f"{name}: {reason}") from None
 
 
 def _javascript(text: str, name: str) -> tuple[Any, Lines]:
@@ -173,12 +173,12 @@ def checked(value: Any, name: str, lines: Lines | None, folder: Path | None = No
 
 
 def _refused(name: str, lines: Lines | None, problems: list[tuple[tuple[str | int, ...], str]]) -> DefinitionError:
-    told = []
+    wrong = []
     for path, text in problems:
         line = lines.of(path) if lines is not None else None
         where = ".".join(str(part) for part in path)
-        told.append((line or 0, f"{name}{f', line {line}' if line else ''}: {f'{where}: ' if where else ''}{text}"))
-    return DefinitionError("\n".join(text for _, text in sorted(told, key=lambda one: one[0])))
+        wrong.append((line or 0, f"{name}{f', line {line}' if line else ''}: {f'{where}: ' if where else ''}{text}"))
+    return DefinitionError("\n".join(text for _, text in sorted(wrong, key=lambda one: one[0])))
 
 
 def _problem(problem: Any) -> tuple[tuple[str | int, ...], str]:
@@ -274,7 +274,7 @@ def _problems(made: Blueprint) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for name in sorted(made.holes() - set(made.inputs)):
             yield ("inputs",), f"a prompt names {{{{{name}}}}}, which is not among the inputs"
     yield from _models(made)
-    for path, text in _strings(made.told()):
+    for path, text in _strings(made.as_json()):
         if looks_secret(text):
             yield path, "this looks like a key; a blueprint holds none: name its environment variable with key"
 

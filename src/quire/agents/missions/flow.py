@@ -63,7 +63,7 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
         run.data = {
             "inputs": inputs,
             "thread": f"{run.record_id}~{run.visit}" if again else run.record_id,
-            "blueprint": blueprint.told(),
+            "blueprint": blueprint.as_json(),
             "hash": blueprint.hash,
             "limits": blueprint.limits.model_dump(mode="json", exclude_none=True),
             "began": await run.call(now, run),

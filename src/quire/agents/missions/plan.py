@@ -158,7 +158,7 @@ class Plan:
     def _question(self, reached: str) -> str:
         limit = _limit(reached, self.data["limits"][reached])
         return (
-            f"{self.blueprint.mission} has reached its limit of {limit}: {self.spent.told()} so far. "
+            f"{self.blueprint.mission} has reached its limit of {limit}: {self.spent.in_words()} so far. "
             "Raise it, finish with what is there, or stop?"
         )
 
@@ -280,12 +280,12 @@ class Plan:
             errors: dict[str, list[str]] = {}
             for name, agent in lost.items():
                 errors.setdefault(agent["error"], []).append(name)
-            told = "; ".join(f"{', '.join(names)}: {error}" for error, names in errors.items())
-            raise Fail(f"{need} of {len(self.agents)} agents must finish and {len(lost)} cannot: {told}")
+            causes = "; ".join(f"{', '.join(names)}: {error}" for error, names in errors.items())
+            raise Fail(f"{need} of {len(self.agents)} agents must finish and {len(lost)} cannot: {causes}")
 
     def _spent_by_agent(self) -> dict[str, str]:
-        each = {name: Spend.model_validate(agent.get("spent") or {}).told() for name, agent in self.agents.items()}
-        return {**each, "all": self.spent.told()}
+        each = {name: Spend.model_validate(agent.get("spent") or {}).in_words() for name, agent in self.agents.items()}
+        return {**each, "all": self.spent.in_words()}
 
     async def reduced(self) -> Report:
         """One result of all that was reported."""

@@ -88,26 +88,26 @@ def changed(
     """The blueprint with another prompt in this turn, or another model, for one agent or for all."""
     if prompt is None and model is None:
         raise InputError("what if what? Give another prompt or another model")
-    told = blueprint.told()
+    body = blueprint.as_json()
     if agent:
         blueprint.agent(agent)
     elif prompt is not None and turn == 1:
         raise InputError("in turn 1 every agent has a prompt of its own: name the agent")
-    for spec in [*told["agents"], told["reducer"]]:
-        if spec["id"] != agent and (agent or spec is told["reducer"]):
+    for spec in [*body["agents"], body["reducer"]]:
+        if spec["id"] != agent and (agent or spec is body["reducer"]):
             continue
         if model is not None:
             spec["model"] = model
         if prompt is not None and agent:
-            if turn == 1 or spec is told["reducer"]:
+            if turn == 1 or spec is body["reducer"]:
                 spec["prompt"] = prompt
             else:
                 spec["turns"] = {**spec.get("turns", {}), turn: prompt}
     if prompt is not None and not agent:
-        told["turns"] = {**told.get("turns", {}), turn: prompt}
-        for spec in told["agents"]:
+        body["turns"] = {**body.get("turns", {}), turn: prompt}
+        for spec in body["agents"]:
             spec["turns"] = {number: text for number, text in spec.get("turns", {}).items() if int(number) != turn}
-    return checked(told, "the changed blueprint", None)
+    return checked(body, "the changed blueprint", None)
 
 
 async def _again(story: Story, blueprint: Blueprint, recording: Recording, deps: Any) -> Replayed:

@@ -61,9 +61,9 @@ def markdown(report: Report, record_id: str = "", corrections: Iterable[Correcte
                 lines += [agent.text.strip(), ""]
     lines += _corrected(corrections)
     lines += ["## About this result", "", "| agent | turns | spent |", "|---|---|---|"]
-    lines += [f"| {agent.id} | {agent.turns} | {agent.spent.told()} |" for agent in report.agents]
+    lines += [f"| {agent.id} | {agent.turns} | {agent.spent.in_words()} |" for agent in report.agents]
     whole = "**all**" if report.status == "none" else f"**all** ({report.by} made the result)"
-    lines += [f"| {whole} | | {report.spent.told()} |", ""]
+    lines += [f"| {whole} | | {report.spent.in_words()} |", ""]
     about = [f"record `{record_id}`"] if record_id else []
     about += [f"blueprint `{report.blueprint[:12]}`"] if report.blueprint else []
     return "\n".join([*lines, ", ".join(about)]).rstrip() + "\n"
@@ -73,6 +73,6 @@ def _corrected(corrections: Iterable[Corrected]) -> list[str]:
     lines: list[str] = []
     for one in corrections:
         # Every line of what was added begins with words of ours, so none ends the block.
-        lines += [f"- {one.told()}. Below the original prompt, which was kept word for word:", "", "  ```"]
+        lines += [f"- {one.in_words()}. Below the original prompt, which was kept word for word:", "", "  ```"]
         lines += [*(f"  {line}" for line in one.added.splitlines()), "  ```", ""]
     return ["## Corrected prompts", "", *lines] if lines else []

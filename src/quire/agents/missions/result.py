@@ -32,11 +32,11 @@ async def files(ledger: Ledger, record: Record) -> Mapping[str, bytes]:
 
 def without_result(story: Story) -> Report:
     """What is there of a mission that came to no result: nothing that was said is lost."""
-    from quire.agents.view import told
+    from quire.agents.view import story_json
 
     record = story.record
     agents = []
-    for agent in told(story)["agents"]:
+    for agent in story_json(story)["agents"]:
         said = story.said.get(agent["id"], {})
         spent = Spend.model_validate(agent["spent"])
         text = said[max(said)] if said else ""

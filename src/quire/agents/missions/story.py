@@ -66,7 +66,7 @@ class Corrected(NamedTuple):
     judged: str
     record_id: str
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """In one line: who was corrected, why, and what the judge said of the answer."""
         where = f"turn {self.turn}, {self.name}" if self.turn else self.name
         line = " ".join(self.error.split())
@@ -205,11 +205,11 @@ def _corrections(receipts: Iterable[Receipt]) -> list[Corrected]:
             continue
         row, name = parse(receipt.value), receipt.name.removesuffix(" correction")
         row_of = judgements.get((receipt.record_id, receipt.visit, name))
-        judged = Judgement.model_validate(row_of).told() if row_of is not None else ""
+        judged = Judgement.model_validate(row_of).in_words() if row_of is not None else ""
         agent, turn = place(name)
         which = name.partition(f"{agent}/{turn} ")[2]
-        told = (row["error"], row["original"], row["added"], judged)
-        found.append(Corrected(agent, turn, which, *told, receipt.record_id))
+        about = (row["error"], row["original"], row["added"], judged)
+        found.append(Corrected(agent, turn, which, *about, receipt.record_id))
     return found
 
 
@@ -218,12 +218,12 @@ def call_of(receipt: Receipt) -> Call:
     row = parse(receipt.value)
     agent, turn = place(receipt.name)
     error = row.get("error")
-    told = (
+    outcome = (
         f"{error['kind']}: {error['type']}: {error['text']}" if error else row.get("text", "") if "limit" in row else ""
     )
     began = row.get("began", receipt.at)
     spent = Spend() if "limit" in row else of_row(row)
-    return Call(agent, turn, receipt.name, began, row.get("ended", began), spent, told, receipt.record_id)
+    return Call(agent, turn, receipt.name, began, row.get("ended", began), spent, outcome, receipt.record_id)
 
 
 def answers(story: Story) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:

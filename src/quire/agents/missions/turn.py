@@ -106,16 +106,16 @@ class Voice:
             asked = said_last
             goal = prompt if fits(prompt, asked) else asked
         fault: Fault | None = None
-        told, round_ = name, 0
+        call, round_ = name, 0
         while True:
             round_ += 1
-            before, told = told, name if round_ == 1 else f"{name} try {round_}"
+            before, call = call, name if round_ == 1 else f"{name} try {round_}"
             try:
                 if fault is not None:
                     failed, fault = fault, None
-                    asked = await self._after(failed, before, told, goal, tries)
-                said = await self._once(told, asked, past, tries, resumes=resumes)
-                if asked == goal or await self._accepted(told, goal, said):
+                    asked = await self._after(failed, before, call, goal, tries)
+                said = await self._once(call, asked, past, tries, resumes=resumes)
+                if asked == goal or await self._accepted(call, goal, said):
                     return said
                 asked = goal
             except Faulty as faulty:
@@ -198,7 +198,7 @@ class Voice:
             self.run,
             self.recording,
             f"The model of {self.spec.id} refuses to answer: {refused.fault.text}. What now?",
-            show={"agent": self.spec.id, "prompt": prompt, "refused": refused.fault.told()},
+            show={"agent": self.spec.id, "prompt": prompt, "refused": refused.fault.in_words()},
             edit=["prompt"],
             choices=REFUSED,
             by=self.spec.approver or self.blueprint.approver,

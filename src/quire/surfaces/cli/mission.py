@@ -54,7 +54,7 @@ def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
     made = load(Path(path))
     if model is None and base_url is None:
         return made
-    told = made.told()
+    told = made.as_json()
     changed = {**told["model"], **({"model": model} if model else {}), **({"base_url": base_url} if base_url else {})}
     for part in [*told["agents"], told["reducer"], told["corrector"], told["judge"] or {}]:
         part.pop("model", None)

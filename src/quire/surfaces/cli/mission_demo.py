@@ -72,7 +72,7 @@ class Demo:
 
         made = load(blueprint())
         # JSON is YAML, too: nothing but the standard library is needed to write it.
-        (self.folder / "mars-colony.yaml").write_text(json.dumps(made.told(), indent=2), encoding="utf-8")
+        (self.folder / "mars-colony.yaml").write_text(json.dumps(made.as_json(), indent=2), encoding="utf-8")
         toml = 'flows = ["mars-colony.yaml"]\nledger = "sqlite:///ledger.db"\n'
         (self.folder / "quire.toml").write_text(toml, encoding="utf-8")
         self.out.say(MARK, colour="yellow")
@@ -128,7 +128,7 @@ class Demo:
             f"{len(kept)} answers, {first} of them asked for by the worker that was killed; {twice} asked for twice.",
             bold=True,
         )
-        self.out.say(f"{story.spent.told()}; {pace_of(story)}.")
+        self.out.say(f"{story.spent.in_words()}; {pace_of(story)}.")
         self.out.say(f"The result: {path}", colour="green", bold=True)
         self.out.say(f"  cd {self.folder}")
         self.out.say(f"  quire mission show {name}")

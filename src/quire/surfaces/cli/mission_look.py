@@ -26,7 +26,7 @@ async def written(session: Session, client: Client, record_id: str, path: str) -
     story = await stories.read(client.ledger, record_id)
     assert story.report is not None
     write(path, markdown(story.report, record_id, story.corrections))
-    session.out.say(f"{record_id}: {story.report.status}; {story.spent.told()}; {pace_of(story)}")
+    session.out.say(f"{record_id}: {story.report.status}; {story.spent.in_words()}; {pace_of(story)}")
     session.out.say(f"The result: {path}", bold=True, colour="green")
 
 
@@ -44,7 +44,7 @@ def show(session: Session, record_id: str) -> None:
             return
         out, record = session.out, story.record
         out.say(f"{record.record_id}: {story.status}{f' at {record.step}' if record.step else ''}", bold=True)
-        out.say(f"blueprint {story.hash[:12]}, {story.spent.told()}; {pace_of(story)}")
+        out.say(f"blueprint {story.hash[:12]}, {story.spent.in_words()}; {pace_of(story)}")
         rows = []
         for name in [*(agent.id for agent in story.blueprint.agents), story.blueprint.reducer.id]:
             said = story.said.get(name, {})
@@ -53,7 +53,7 @@ def show(session: Session, record_id: str) -> None:
             last = on_one_line(last_of(story, name), 60)
             turns = f"{len(said)}/{story.blueprint.last_turn}" if name != story.blueprint.reducer.id else "result"
             tries = f" ({len(failed)} failed)" if failed else ""
-            rows.append((name, turns, story.spent_by(name).told() + tries, last))
+            rows.append((name, turns, story.spent_by(name).in_words() + tries, last))
         out.table(["agent", "turns", "spent", "last"], rows)
         show_corrections(out, story)
         for asker, question in story.questions():
@@ -149,8 +149,8 @@ def spend(session: Session) -> None:
             return
         rows: list[tuple[str, str, str]] = []
         for day, missions in found.items():
-            rows.append((day, "all", total(missions.values()).told()))
-            rows += [("", name, spent.told()) for name, spent in sorted(missions.items())]
+            rows.append((day, "all", total(missions.values()).in_words()))
+            rows += [("", name, spent.in_words()) for name, spent in sorted(missions.items())]
         session.out.table(["day", "mission", "spent"], rows)
 
     session.with_client(work)

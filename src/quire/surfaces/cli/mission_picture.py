@@ -27,14 +27,14 @@ def why_of(record: Record) -> str:
 
 def last_of(story: Story, agent_id: str) -> str:
     """What an agent said last; if it said nothing, what went wrong."""
-    from quire.agents.view import told
+    from quire.agents.view import story_json
 
     if story.report is not None and agent_id == story.blueprint.reducer.id:
         return without_mark(story.report.text)
     if said := story.said.get(agent_id):
         return without_mark(said[max(said)])
     failed = [call.error for call in story.calls if call.agent == agent_id and call.error]
-    errors = [agent["error"] for agent in told(story)["agents"] if agent["id"] == agent_id]
+    errors = [agent["error"] for agent in story_json(story)["agents"] if agent["id"] == agent_id]
     return next((error for error in (*failed[-1:], *errors) if error), "").removeprefix("Fail: ")
 
 
@@ -43,7 +43,7 @@ def show_corrections(out: Output, story: Story) -> None:
     from quire.agents.corrected import difference
 
     for one in story.corrections:
-        out.say(f"corrected: {one.told()}", colour="yellow")
+        out.say(f"corrected: {one.in_words()}", colour="yellow")
         for line in difference(one.original, f"{one.original}\n\n{one.added}").splitlines()[3:]:
             out.say(f"  {line}", dim=True)
 
@@ -132,7 +132,7 @@ class Picture:
                     text.append(on_one_line(without_mark(said[turn]), 220) + "\n")
                 elif turn == len(said) + 1 and not story.record.ended:
                     text.append(f"{turn} …\n", style="dim")
-            panels.append(Panel(text, title=agent.id, subtitle=story.spent_by(agent.id).told(), title_align="left"))
+            panels.append(Panel(text, title=agent.id, subtitle=story.spent_by(agent.id).in_words(), title_align="left"))
         table.add_row(*panels)
         return table
 

@@ -232,7 +232,7 @@ class QuireAdapter(Profiled, Adapter):
                 "at once": AT_ONCE,
                 "loop": type(asyncio.get_running_loop()).__module__.partition(".")[0],
                 "effect of W8": "timeout 5 s, settle 1 s (defaults 30 s and 60 s), with a probe",
-                "lease_seconds": worker.lease,
+                "lease_seconds": worker.lease.seconds,
                 "poll_seconds": self.client.ledger.traits.poll_seconds,
                 "durability": "synchronous_commit=on" if self.on_postgres else "WAL, synchronous=FULL",
             },

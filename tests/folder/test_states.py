@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,12 @@ def test_a_record_that_ended_in_a_declared_state_shows_that_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "flows.py").write_text(FLOWS, encoding="utf-8")
-    (tmp_path / "quire.toml").write_text('flows = ["flows.py"]\nfolder = "folder"\n', encoding="utf-8")
+    # The commands run in this process: what they import must have a name of its own, and be forgotten.
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setitem(sys.modules, "states_of_tasks", None)
+    del sys.modules["states_of_tasks"]
+    (tmp_path / "states_of_tasks.py").write_text(FLOWS, encoding="utf-8")
+    (tmp_path / "quire.toml").write_text('flows = ["states_of_tasks.py"]\nfolder = "folder"\n', encoding="utf-8")
     for name in ("a", "b", "c"):
         run("start", "tasks", "--id", name)
     run("move", "a", "COMPLETED")

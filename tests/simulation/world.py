@@ -58,18 +58,21 @@ class Site:
         self.world = world
         self.process = process
 
-    async def act(self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
-        """One act: half of its time passes on the way there, half on the way back."""
-        return await self._sent(self._done(act, what, seconds, times, unclear))
+    async def act(
+        self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool, *, fenced: bool = False
+    ) -> str:
+        """One act: half of its time passes on the way there, half on the way back. A fenced target takes a key once."""
+        return await self._sent(self._done(act, what, seconds, times, unclear, fenced))
 
-    async def _done(self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
+    async def _done(self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool, fenced: bool) -> str:
         world, clock = self.world, self.world.clock
         world.tries[act.key] += 1
         fails = world.tries[act.key] <= times
         if fails and not unclear:
             raise NotDone("the target did not take it")
         await clock.sleep(min(seconds / 2, act.time_left.total_seconds() * 0.9))
-        self._acted(act.key, what)
+        if not fenced or act.key not in world.done:
+            self._acted(act.key, what)
         await clock.sleep(seconds / 2)
         if fails:
             raise Trouble("the connection broke")
@@ -140,8 +143,7 @@ async def probed(act: Act[Site], what: str, seconds: float, times: int, unclear:
 
 @effect(probe=_find, fenced=True, timeout=TIMEOUT, settle=SETTLE)
 async def fenced(act: Act[Site], what: str, seconds: float, times: int, unclear: bool) -> str:
-    known = act.deps.world.done.get(act.key)
-    return known or await act.deps.act(act, what, seconds, times, unclear)
+    return await act.deps.act(act, what, seconds, times, unclear, fenced=True)
 
 
 @effect(repeat=True, timeout=TIMEOUT, settle=SETTLE)

@@ -572,11 +572,8 @@ async def _in_doubt(
     await _check_actor(pass_, effect, intent)
     found, unknown = await _probed(pass_, effect, intent, args, kwargs)
     if early and not effect.fenced and (unknown is not None or isinstance(found, NotDone)):
-        remembered = pass_.remembered.get(f"{intent.key}settle")
-        known = remembered.until if remembered is not None else None
-        await _settles(
-            pass_, effect, intent, min(settled, host.now() + seconds(effect.settle)) if known is None else known
-        )
+        # Until its time is over, what the dead process had sent may still arrive.
+        await _settles(pass_, effect, intent, settled)
     if unknown is not None:
         await pass_.block(doubted(intent.key, effect.name, f"its probe failed: {unknown}", schema))
     if not isinstance(found, NotDone):

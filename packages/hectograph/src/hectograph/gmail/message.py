@@ -59,7 +59,8 @@ class Mail:
 
     def addresses(self, *names: str) -> list[str]:
         """Return the addresses in these headers."""
-        found = getaddresses([self.header(name) for name in names])
+        # An empty text among the others would make a strict reader refuse them all.
+        found = getaddresses([text for name in names if (text := self.header(name))])
         return [address.lower() for _, address in found if "@" in address]
 
     @property

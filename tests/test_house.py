@@ -22,7 +22,7 @@ import pytest
 SRC = Path(__file__).parent.parent / "src" / "quire"
 
 #: Lines of all files. The engine with everything around it, without the emulator and without quire-adk.
-MOST_LINES = 64_800
+MOST_LINES = 95_000
 #: Modules that stand side by side in one folder, and the folders that have more.
 MOST_FILES = 28
 MORE_FILES = {"surfaces/cli": 43}

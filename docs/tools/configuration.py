@@ -69,7 +69,8 @@ VARIABLES = {
     KEYRING_FILE: "a file with the keys that sign receipts, links and calls; without it the ledger keeps them "
     "([who may see the book](sheets.md#who-may-see-the-book))",
     PASSWORD: "the password of the mail server that alerts go through ([alerts](alerts.md))",
-    "QUIRE_GOOGLE": "where acts on Google Workspace go, for instance to the emulator ([Workspace](workspace.md))",
+    "QUIRE_GOOGLE": "where acts on Google Workspace go, for instance to the emulator ([Workspace](workspace.md)); "
+    "`QUIRE_GOOGLE_NAME` for the connection of that name",
     "GOOGLE_APPLICATION_CREDENTIALS": "the key file of a service account, for sheets and Drive ([a sheet](sheets.md))",
     "GOOGLE_CLOUD_PROJECT": "the project in JSON log lines ([telemetry](telemetry.md))",
 }

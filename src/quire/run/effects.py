@@ -44,6 +44,9 @@ log = logging.getLogger("quire.worker")
 #: In the key of the question whether a parked intent is released.
 _RELEASE = "release"
 
+#: In who acts: over which connection.
+_CONNECTION = "connection"
+
 #: How long to leave an effect, at the least, to whoever is doing it: another record, or an earlier pass.
 LOOK_AGAIN_SECONDS = 2.0
 
@@ -269,7 +272,17 @@ async def actor_of(pass_: Pass, effect: Effect[Any, Any, Any], act_key: str) -> 
         return ""
     act = _act(pass_, effect, act_key)
     who = await contained(pass_.host.prepare(effect, effect.actor, act, (), {}))
-    return "" if who is NOTHING else PLAIN.encode(who, f"who acts in effect {effect.name!r}")
+    if who is NOTHING:
+        return ""
+    if effect.connection:
+        who = {**(who if isinstance(who, dict) else {"account": who}), _CONNECTION: effect.connection}
+    return PLAIN.encode(who, f"who acts in effect {effect.name!r}")
+
+
+def connection_of(actor: str) -> str:
+    """The connection over which an act was done, by who acted; empty: the usual one."""
+    who = parse(actor) if actor else None
+    return str(who.get(_CONNECTION, "")) if isinstance(who, dict) else ""
 
 
 def other_actor(began: str, here: str) -> str:
@@ -350,7 +363,8 @@ async def _known(pass_: Pass, effect: Effect[Any, Any, Any], key: str) -> Receip
 
 
 def _act(pass_: Pass, effect: Effect[Any, Any, Any], key: str, *, prepared: Any = None) -> Act[Any]:
-    return Act(key, pass_.host.deps_of(pass_.workflow.name), pass_.record.record_id, prepared=prepared)
+    deps = pass_.host.deps_of(pass_.workflow.name)
+    return Act(key, deps, pass_.record.record_id, prepared=prepared, connection=effect.connection)
 
 
 def _act_of(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, until: float | None = None) -> Act[Any]:

@@ -92,6 +92,8 @@ async def _undo(pass_: Pass, receipt: Receipt, key: str, earlier: Receipt | None
     effect = find_effect(receipt.undo)
     if effect is None or effect.undo is None:
         return f"no effect {receipt.undo!r} with an undo is declared here"
+    if connection := effects.connection_of(receipt.actor):
+        effect = effect.using(connection)
     host = pass_.host
     known_as = earlier.known_as if earlier is not None else act_key(host.ledger_id, key)
     timeout = seconds(effect.timeout)
@@ -111,7 +113,8 @@ async def _undo(pass_: Pass, receipt: Receipt, key: str, earlier: Receipt | None
         pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", error=why)
         return why
     prepared = effects.prepared_of(effect, receipt)
-    act: Act[Any] = Act(intent.known_as, host.deps_of(workflow), receipt.record_id, prepared=prepared)
+    deps = host.deps_of(workflow)
+    act: Act[Any] = Act(intent.known_as, deps, receipt.record_id, prepared=prepared, connection=effect.connection)
     value = returns(effect.act).decode(receipt.value, f"the receipt of {receipt.name!r}")
     act = dataclasses.replace(act, _left=lambda: until - host.clock.boottime())
     left = until - host.clock.boottime()

@@ -63,6 +63,8 @@ class Act(Generic[X]):
     _left: Callable[[], float] = field(default=lambda: DEFAULT_SECONDS, repr=False, compare=False)
     #: What was prepared for this very act; in ``reserve`` what ``check`` returned. None: nothing was.
     prepared: Any = None
+    #: The connection that ``effect.using(...)`` names; empty: the usual one.
+    connection: str = ""
 
     @property
     def time_left(self) -> timedelta:
@@ -130,6 +132,8 @@ class Effect(Generic[P, T, X]):
     actor: Callable[[Act[Any]], object] | None = None
     #: People release it before it acts.
     asks: Asks | None = None
+    #: Which of several connections to its target it uses; empty: the usual one.
+    connection: str = ""
 
     def named(self, name: str) -> Effect[P, T, X]:
         """The same effect under another name within the step: for loops."""
@@ -142,6 +146,12 @@ class Effect(Generic[P, T, X]):
         if not declared.is_text(key):
             raise DefinitionError(f"the effect {self.name!r} cannot be keyed {key!r}: a key is text")
         return replace(self, own_key=key)
+
+    def using(self, connection: str) -> Effect[P, T, X]:
+        """The same effect over another connection, as ``gmail.send.using("support")``. Its undo uses it, too."""
+        if not declared.is_text(connection):
+            raise DefinitionError(f"the effect {self.name!r} cannot use {connection!r}: a connection has a name")
+        return replace(self, connection=connection)
 
     def parked(
         self,

@@ -72,7 +72,7 @@ async def _find(
     """An event that somebody has deleted since was made all the same."""
     key = outside_key(act.key)
     try:
-        found = await (await google()).calendar.events_get(calendar, key)
+        found = await (await google(act.connection)).calendar.events_get(calendar, key)
     except Missing as error:
         return NotDone(str(error))
     return _event(found, calendar, invite, key)
@@ -88,7 +88,7 @@ def _event(found: dict[str, Any], calendar: str, invite: Sequence[str], key: str
 async def _undo(act: Act[Any], made: Event) -> None:
     try:
         with sure():
-            await (await google()).calendar.events_delete(made.calendar, made.id, notify=made.invited)
+            await (await google(act.connection)).calendar.events_delete(made.calendar, made.id, notify=made.invited)
     except NotDone as error:
         if not isinstance(error.__cause__, Missing):  # somebody has deleted it already
             raise
@@ -107,7 +107,7 @@ async def event(
     meet: bool = False,
 ) -> Event:
     """Make an event once. Guests are invited by mail, and hear of it if the event is taken back."""
-    client = (await google()).calendar
+    client = (await google(act.connection)).calendar
     key = outside_key(act.key)
     body = _body(act, title, start, lasts, invite, description, meet)
     try:

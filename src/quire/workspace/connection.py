@@ -46,6 +46,7 @@ class Google:
     """One account at one endpoint, with the calls of each product."""
 
     transport: Transport
+    mail: str = "draft"
     drive: Drive = field(init=False)
     documents: Documents = field(init=False)
     gmail: Gmail = field(init=False)
@@ -66,55 +67,75 @@ class Google:
 #: What these say surely did not happen.
 _NOT_DONE = (Unavailable, NotSignedIn, NotShared, MissingScope, ApiDisabled, NoStorage, Missing, Changed, Invalid)
 
-_given: list[tuple[str, Credentials]] = []
-_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Google]] = WeakKeyDictionary()
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a connection leads, and as whom."""
+
+    endpoint: str
+    credentials: Credentials
+    #: ``send-only``: mail leaves without a draft, because the account may do no more than send.
+    mail: str = "draft"
+
+
+#: The ways that this process was given, by the name of the connection; the usual one has none.
+_given: list[tuple[str, Way]] = []
+_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str], Google]] = WeakKeyDictionary()
 
 
 @asynccontextmanager
 async def connected(
-    endpoint: str = "", *, user: str = "", credentials: Credentials | None = None
+    endpoint: str = "", *, user: str = "", credentials: Credentials | None = None, name: str = "", mail: str = "draft"
 ) -> AsyncIterator[Google]:
     """Let the acts of this process speak to this endpoint as this account, and close the connection at the end.
 
-    Without an ``endpoint`` it is Google itself, with the machine's own credentials unless others are given.
+    Without an ``endpoint`` it is Google itself, with the machine's own credentials unless others are given. ``name``:
+    what ``effect.using(name)`` calls it. ``mail="send-only"``: the account may send mail and do nothing else with it.
     """
-    way = (endpoint, credentials or (StaticToken(user or "me") if endpoint else default(SCOPES)))
-    _given.append(way)
+    way = Way(endpoint, credentials or (StaticToken(user or "me") if endpoint else default(SCOPES)), mail)
+    given = (name, way)
+    _given.append(given)
     try:
-        yield await google()
+        yield await google(name)
     finally:
-        _given.remove(way)
-        for made in _open.pop(asyncio.get_running_loop(), {}).values():
-            await made.transport.close()
+        _given.remove(given)
+        kept = _open.get(asyncio.get_running_loop(), {})
+        still = {_key(one) for _, one in _given}
+        for key in [key for key in kept if key not in still]:
+            await kept.pop(key).transport.close()
 
 
-async def google() -> Google:
-    """Return the open connection of this event loop."""
-    if _given:
-        endpoint, credentials = _given[-1]
-    else:
-        endpoint, credentials = _of_the_environment()
+def _key(way: Way) -> tuple[str, str, str]:
+    return way.endpoint, way.credentials.account, way.mail
+
+
+async def google(name: str = "") -> Google:
+    """Return the open connection of this name in this event loop."""
+    way = next((way for given, way in reversed(_given) if given == name), None) or _of_the_environment(name)
     kept = _open.setdefault(asyncio.get_running_loop(), {})
-    name = (endpoint, credentials.account)
-    if name not in kept:
-        made = Google(Transport(credentials, endpoint=endpoint, per_minute=None))
+    if _key(way) not in kept:
+        made = Google(Transport(way.credentials, endpoint=way.endpoint, per_minute=None), way.mail)
         await made.transport.open()
-        kept[name] = made
-    return kept[name]
+        kept[_key(way)] = made
+    return kept[_key(way)]
 
 
-def _of_the_environment() -> tuple[str, Credentials]:
-    given = os.environ.get(VARIABLE, "")
+def _of_the_environment(name: str) -> Way:
+    variable = f"{VARIABLE}_{name.upper()}" if name else VARIABLE
+    given = os.environ.get(variable, "")
+    if not given and name:
+        raise Fail(f"there is no connection {name!r} to Google: set {variable}, or give connected(name={name!r}, …)")
     if not given:
-        return "", default(SCOPES)
+        return Way("", default(SCOPES))
     parts = urlsplit(given)
-    user = parse_qs(parts.query).get("user", ["me"])[0]
-    return f"{parts.scheme}://{parts.netloc}/", StaticToken(user)
+    options = parse_qs(parts.query)
+    user, mail = (options.get(word, [usual])[0] for word, usual in (("user", "me"), ("mail", "draft")))
+    return Way(f"{parts.scheme}://{parts.netloc}/", StaticToken(user), mail)
 
 
 async def actor(act: Act[Any]) -> dict[str, str]:
     """Who acts here, for the intent: a probe under another account cannot tell what this one did."""
-    return (await google()).actor
+    return (await google(act.connection)).actor
 
 
 @contextmanager

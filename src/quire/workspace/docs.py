@@ -48,7 +48,7 @@ def _shown(name: str, value: Any) -> str:
 async def _check(act: Act[Any], document: FileLike, values: Mapping[str, Any]) -> dict[str, Any]:
     """Compare the placeholders of the document with the values, and note the revision that was read."""
     with refusing():
-        read = await (await google()).documents.get(id_of(document))
+        read = await (await google(act.connection)).documents.get(id_of(document))
     found = placeholders(read.get("tabs") or read.get("body") or {})
     names = {_name(place) for place in found}
     for name in values:
@@ -71,7 +71,7 @@ def _name(place: str) -> str:
 
 async def _find(act: Act[Any], document: FileLike, values: Mapping[str, Any]) -> Filled | NotDone:
     """The batch is done as a whole or not at all: a placeholder that is left says that it was not."""
-    read = await (await google()).documents.get(id_of(document))
+    read = await (await google(act.connection)).documents.get(id_of(document))
     left = placeholders(read.get("tabs") or read.get("body") or {}).keys() & act.prepared["places"].keys()
     if left:
         return PrepareAgain(f"{', '.join(sorted(left))} of the document still wait for their values")
@@ -90,7 +90,7 @@ async def fill(act: Act[Any], document: FileLike, values: Mapping[str, Any]) -> 
         {"replaceAllText": {"containsText": {"text": place, "matchCase": True}, "replaceText": text}}
         for place, text in texts.items()
     ]
-    documents = (await google()).documents
+    documents = (await google(act.connection)).documents
     try:
         with sure():
             await documents.batch_update(id_of(document), requests, revision=act.prepared["revision"])

@@ -27,30 +27,30 @@ def _file(found: dict[str, Any]) -> File:
     return File(file_id, str(found.get("name", "")), link, str(found.get("mimeType", "")))
 
 
-async def _check_folder(parent: FileLike) -> None:
-    there = await (await google()).drive.files_get(id_of(parent), fields="id,name,mimeType,trashed")
+async def _check_folder(act: Act[Any], parent: FileLike) -> None:
+    there = await (await google(act.connection)).drive.files_get(id_of(parent), fields="id,name,mimeType,trashed")
     if there.get("mimeType") != FOLDER:
         raise Fail(f"{there.get('name', '')!r} is no folder; give the id or the link of a folder as parent")
     if there.get("trashed"):
         raise Fail(f"the folder {there.get('name', '')!r} is in the trash; take it out, or give another parent")
 
 
-async def _new_id() -> str:
-    [file_id] = await (await google()).drive.files_generate_ids(1)
+async def _new_id(act: Act[Any]) -> str:
+    [file_id] = await (await google(act.connection)).drive.files_generate_ids(1)
     return file_id
 
 
-async def _by_id(file_id: str) -> File | NotDone:
+async def _by_id(act: Act[Any], file_id: str) -> File | NotDone:
     """A file that somebody has trashed or deleted since was made all the same; one that never came is not there."""
     try:
-        return _file(await (await google()).drive.files_get(file_id, fields=_FIELDS))
+        return _file(await (await google(act.connection)).drive.files_get(file_id, fields=_FIELDS))
     except Missing as error:
         return NotDone(str(error))
 
 
-async def _trash(file_id: str) -> None:
+async def _trash(act: Act[Any], file_id: str) -> None:
     try:
-        await (await google()).drive.files_update(file_id, {"trashed": True}, fields="id")
+        await (await google(act.connection)).drive.files_update(file_id, {"trashed": True}, fields="id")
     except Missing:
         return  # it is gone already
 
@@ -62,22 +62,24 @@ async def _check_new_folder(act: Act[Any], name: str, parent: FileLike = ROOT) -
     if not name.strip():
         raise Fail("a folder needs a name")
     with refusing():
-        await _check_folder(parent)
+        await _check_folder(act, parent)
 
 
 async def _reserve_folder(act: Act[Any], name: str, parent: FileLike = ROOT) -> str:
-    return await _new_id()
+    return await _new_id(act)
 
 
 async def _find_folder(act: Act[Any], name: str, parent: FileLike = ROOT) -> File | NotDone:
-    return await _by_id(act.prepared)
+    return await _by_id(act, act.prepared)
 
 
 async def _undo_folder(act: Act[Any], made: File) -> None:
     """A folder in which somebody has put something else stays."""
-    held = await (await google()).drive.files_list(f"'{made.id}' in parents and trashed = false", fields="files(id)")
+    held = await (await google(act.connection)).drive.files_list(
+        f"'{made.id}' in parents and trashed = false", fields="files(id)"
+    )
     if not held:
-        await _trash(made.id)
+        await _trash(act, made.id)
 
 
 @effect(
@@ -91,7 +93,7 @@ async def folder(act: Act[Any], name: str, parent: FileLike = ROOT) -> File:
     """Make a folder. ``parent``: the folder in which it stands, as a value, an id or a link."""
     body = {"id": act.prepared, "name": name, "mimeType": FOLDER, "parents": [id_of(parent)]}
     with sure():
-        return _file(await (await google()).drive.files_create(body, fields=_FIELDS))
+        return _file(await (await google(act.connection)).drive.files_create(body, fields=_FIELDS))
 
 
 # -- copies --------------------------------------------------------------------------------------------------------
@@ -99,8 +101,8 @@ async def folder(act: Act[Any], name: str, parent: FileLike = ROOT) -> File:
 
 async def _check_copy(act: Act[Any], template: FileLike, name: str, parent: FileLike = ROOT) -> str:
     with refusing():
-        await _check_folder(parent)
-        there = await (await google()).drive.files_get(id_of(template), fields="id,name,mimeType,trashed")
+        await _check_folder(act, parent)
+        there = await (await google(act.connection)).drive.files_get(id_of(template), fields="id,name,mimeType,trashed")
     if there.get("mimeType") == FOLDER:
         raise Fail(f"{there.get('name', '')!r} is a folder, and Drive copies no folders")
     return str(there.get("name", ""))
@@ -108,19 +110,19 @@ async def _check_copy(act: Act[Any], template: FileLike, name: str, parent: File
 
 async def _find_copy(act: Act[Any], template: FileLike, name: str, parent: FileLike = ROOT) -> File | NotDone:
     mark = outside_key(act.key)
-    drive = (await google()).drive
+    drive = (await google(act.connection)).drive
     listed = await drive.files_list(f"'{id_of(parent)}' in parents", fields=f"files({_FIELDS})")
     ours = [found for found in listed if (found.get("appProperties") or {}).get("quire") == mark]
     if not ours:
         return NotDone(f"there is no copy {name!r} in its folder")
     first, *twins = sorted(ours, key=lambda found: (str(found.get("createdTime", "")), str(found["id"])))
     for twin in twins:
-        await _trash(str(twin["id"]))
+        await _trash(act, str(twin["id"]))
     return _file(first)
 
 
 async def _undo_file(act: Act[Any], made: File) -> None:
-    await _trash(made.id)
+    await _trash(act, made.id)
 
 
 @effect(probe=_find_copy, undo=_undo_file, fenced=True, prepare=Prepare(_check_copy), actor=actor, timeout="60s")
@@ -128,7 +130,7 @@ async def copy(act: Act[Any], template: FileLike, name: str, parent: FileLike = 
     """Copy a file, such as a document that serves as a template, into a folder."""
     body = {"name": name, "parents": [id_of(parent)], "appProperties": {"quire": outside_key(act.key)}}
     with sure():
-        return _file(await (await google()).drive.files_copy(id_of(template), body, fields=_FIELDS))
+        return _file(await (await google(act.connection)).drive.files_copy(id_of(template), body, fields=_FIELDS))
 
 
 # -- PDFs ----------------------------------------------------------------------------------------------------------
@@ -136,19 +138,19 @@ async def copy(act: Act[Any], template: FileLike, name: str, parent: FileLike = 
 
 async def _check_pdf(act: Act[Any], document: FileLike, parent: FileLike = ROOT, name: str = "") -> str:
     with refusing():
-        await _check_folder(parent)
-        there = await (await google()).drive.files_get(id_of(document), fields="id,name,mimeType")
+        await _check_folder(act, parent)
+        there = await (await google(act.connection)).drive.files_get(id_of(document), fields="id,name,mimeType")
     if not str(there.get("mimeType", "")).startswith("application/vnd.google-apps."):
         raise Fail(f"{there.get('name', '')!r} is no Google document, so Drive makes no PDF of it")
     return str(there["name"])
 
 
 async def _reserve_pdf(act: Act[Any], document: FileLike, parent: FileLike = ROOT, name: str = "") -> dict[str, str]:
-    return {"id": await _new_id(), "name": name or f"{act.prepared}.pdf"}
+    return {"id": await _new_id(act), "name": name or f"{act.prepared}.pdf"}
 
 
 async def _find_pdf(act: Act[Any], document: FileLike, parent: FileLike = ROOT, name: str = "") -> File | NotDone:
-    return await _by_id(act.prepared["id"])
+    return await _by_id(act, act.prepared["id"])
 
 
 @effect(
@@ -161,7 +163,7 @@ async def _find_pdf(act: Act[Any], document: FileLike, parent: FileLike = ROOT, 
 )
 async def pdf(act: Act[Any], document: FileLike, parent: FileLike = ROOT, name: str = "") -> File:
     """Keep a document as a PDF in a folder."""
-    drive = (await google()).drive
+    drive = (await google(act.connection)).drive
     with sure():
         content = await drive.files_export(id_of(document), PDF)
         body = {**act.prepared, "mimeType": PDF, "parents": [id_of(parent)]}

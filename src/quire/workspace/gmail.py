@@ -57,7 +57,7 @@ async def _mail(
     mail.set_content(text)
     if html:
         mail.add_alternative(html, subtype="html")
-    drive = (await google()).drive
+    drive = (await google(act.connection)).drive
     for file in attach:
         about = await drive.files_get(id_of(file), fields="id,name,mimeType")
         main, _, sub = str(about.get("mimeType") or "application/octet-stream").partition("/")
@@ -100,7 +100,7 @@ async def _reserve(
 ) -> dict[str, str]:
     """Write the draft. Nobody outside receives it."""
     mail = await _mail(act, to, subject, text, html, cc, attach)
-    draft = await (await google()).gmail.drafts_create(mail.as_bytes())
+    draft = await (await google(act.connection)).gmail.drafts_create(mail.as_bytes())
     return {"draft": str(draft["id"]), "thread": str(draft["message"]["threadId"]), "to": str(mail["To"])}
 
 
@@ -115,7 +115,7 @@ async def _find(
     attach: Sequence[FileLike] = (),
     take_back: str = "",
 ) -> Sent | NotDone:
-    gmail = (await google()).gmail
+    gmail = (await google(act.connection)).gmail
     try:
         await gmail.drafts_get(act.prepared["draft"])
     except Missing:
@@ -140,7 +140,7 @@ async def _take_back(act: Act[Any], sent: Sent) -> None:
     mail[HEADER] = outside_key(act.key)
     mail.set_content(sent.take_back)
     with sure():
-        await (await google()).gmail.messages_send(mail.as_bytes(), thread_id=sent.thread)
+        await (await google(act.connection)).gmail.messages_send(mail.as_bytes(), thread_id=sent.thread)
 
 
 @effect(probe=_find, undo=_take_back, fenced=True, prepare=Prepare(_check, _reserve), actor=actor, timeout="60s")
@@ -157,5 +157,5 @@ async def send(
 ) -> Sent:
     """Send a mail once. ``attach``: files in Drive. ``take_back``: what is sent after it if it is undone."""
     with sure():
-        message = await (await google()).gmail.drafts_send(act.prepared["draft"])
+        message = await (await google(act.connection)).gmail.drafts_send(act.prepared["draft"])
     return Sent(str(message["id"]), str(message["threadId"]), act.prepared["to"], subject, take_back)

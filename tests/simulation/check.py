@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tests.simulation.family import Member, member
 from tests.simulation.history import Found, Happening, History, Order
+from tests.simulation.pace import PACE
 from tests.simulation.plan import Plan
 from tests.simulation.possibilities import Possibilities, State
 from tests.simulation.script import How, Script, Word, from_data
@@ -347,7 +348,7 @@ def _sleeps(plan: Plan, history: History) -> list[Violation]:
             continue
         part, place = map(int, one.name.split("."))
         do = scripts[one.record].parts[part][place]
-        if do.word is Word.SLEEP and one.value < do.seconds * 0.9 - 0.2:
+        if do.word is Word.SLEEP and one.value < do.seconds * 0.9 - 0.2 * PACE:
             sentence = f"{one.record} slept {one.value:g} s instead of {do.seconds:g} s"
             violations.append(Violation("slept too short", sentence, one.record, one.at))
     return violations

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tests.simulation.pace import PACE
+
 #: A request without an answer is sent again after so many seconds.
-CALL_SECONDS = 5.0
+CALL_SECONDS = 5.0 * PACE
 
 
 @dataclass
@@ -82,6 +84,7 @@ class History:
     differences: list[str] = field(default_factory=list)
     #: The simulation did not come to rest: why not.
     restless: str = ""
+    begun_at: float = 0.0
     #: From here on there are no faults.
     quiet_from: float = 0.0
     ended_at: float = 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quire.testing.clock import START
 from tests.simulation.check import Violation
 from tests.simulation.history import Happening, History
 from tests.simulation.plan import Plan
@@ -30,7 +29,7 @@ def story(plan: Plan, history: History, violations: Iterable[Violation] = ()) ->
             told.append((order.answered_at, number, f"{order.person}, who asked for {what}, {answer}."))
     told += [(one.at, 10_000 + n, _happening(one)) for n, one in enumerate(history.happenings)]
     told += [(at, 20_000 + n, f"{fault}.") for n, (at, fault) in enumerate(history.faults)]
-    lines += [f"{at - START:9.3f}  {sentence}" for at, _, sentence in sorted(told)]
+    lines += [f"{at - history.begun_at:9.3f}  {sentence}" for at, _, sentence in sorted(told)]
     lines += ["", "In the end:", *(f"{one.sentence}" for _, one in sorted(history.found.items()))]
     broken = [f"  {violation.sentence}" for violation in violations]
     return "\n".join([*lines, *(["", "What was promised, and does not hold:", *broken] if broken else [])]) + "\n"

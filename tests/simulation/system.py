@@ -10,29 +10,25 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import quire.clock
 from quire.client.client import Client
 from quire.errors import LedgerUnavailable, QuireError
-from quire.explain.why import around, why_of
 from quire.ledger.base import Ledger
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Query
-from quire.model.codec import parse
-from quire.model.receipt import Kind, fingerprint
-from quire.model.record import Record, Status
+from quire.model.record import Record
 from quire.model.row import replace
 from quire.model.side import Worker as WorkerRow
-from quire.model.wait import On, load_waits
 from quire.testing import ToldClock
 from quire.testing.faults import PassingLedger
-from quire.upkeep.verify import verify
 from quire.worker.worker import Worker
-from tests.simulation.history import CALL_SECONDS, Found, Happening, History, Order
+from tests.simulation import people
+from tests.simulation.finding import find, moves
+from tests.simulation.history import CALL_SECONDS, History
 from tests.simulation.plan import BUSY_SECONDS, PEOPLE, Fault, Plan
-from tests.simulation.script import as_data
 from tests.simulation.told_loop import MachineClock, Process, ToldLoop
 from tests.simulation.world import Site, World, workflows
 
@@ -198,7 +194,8 @@ class System:
         self.faulty = 0
         self.workers = [WorkingMachine(self, f"w{n + 1}", plan.versions[n]) for n in range(plan.workers)]
         self.people = {name: Person(self, name) for name in PEOPLE}
-        self.clerk = Person(self, "clerk")
+        self.clerks_machine = Machine(self, "clerk")
+        self.clerk = people.Clerk(self, "clerk", self.clerks_machine.dice)
 
     @property
     def now(self) -> float:
@@ -224,10 +221,10 @@ class System:
         return self.history
 
     async def _run(self) -> None:
-        begun = self.now
+        begun = self.history.begun_at = self.now
         await self.ledger.open()
         try:
-            await self.clerk.ready()
+            self.clerk.client = await _client_of("clerk", self.clerks_machine)
             for worker in self.workers:
                 worker.start()
             for person in self.people.values():
@@ -237,9 +234,9 @@ class System:
             end = max([BUSY_SECONDS, *(wish.at + 1.0 for wish in self.plan.wishes)])
             while self.now < begun + end:
                 await self.clerk.look_after(seldom=True)
-                await self.clock.sleep(self.clerk.machine.dice.uniform(2.0, 6.0))
+                await self.clock.sleep(self.clerk.dice.uniform(2.0, 6.0))
             await self._come_to_rest()
-            await self._find()
+            await find(self.ledger, self.history, self.now)
         finally:
             for worker in self.workers:
                 worker.process.dead = True
@@ -270,67 +267,13 @@ class System:
         calm = 0
         while self.now < end:
             asked = await self.clerk.look_after()
-            moving = [row for row in await self.ledger.find(Query(limit=10_000)) if _moves(row)]
+            moving = [row for row in await self.ledger.find(Query(limit=10_000)) if moves(row)]
             calm = calm + 1 if not asked and not moving else 0
             if calm >= 3:
                 return
             await self.clock.sleep(4.0)
         names = ", ".join(f"{row.record_id} is {row.status}" for row in moving[:5])
         self.history.restless = f"{len(moving)} records still move after {MOST_QUIET_SECONDS:g} s: {names}"
-
-    async def _find(self) -> None:
-        history = self.history
-        history.ended_at = self.now
-        for row in await self.ledger.find(Query(limit=10_000)):
-            why = why_of(row, await around(self.ledger, row))
-            history.found[row.record_id] = Found(
-                row.record_id,
-                row.parent_id or "",
-                row.workflow,
-                parse(row.data),
-                row.status,
-                why.kind,
-                why.sentence,
-                parse(row.result) if row.result else None,
-                row.last_error or "",
-            )
-        checked = await verify(self.ledger)
-        history.differences = [str(difference) for difference in checked.differences]
-        receipts = {receipt.key: receipt for receipt in await self.ledger.receipts(record_ids=list(history.found))}
-        for event in await self.ledger.events(limit=1_000_000):
-            if event.kind == "effect.intended":
-                receipt = receipts[parse(event.body)["key"]]
-                kind = "begins" if receipt.kind is Kind.ONCE else "begins to undo"
-                history.happenings.append(
-                    Happening(event.at, kind, receipt.record_id, receipt.visit, receipt.name, key=receipt.key)
-                )
-            elif event.kind in _HOLDS:
-                history.happenings.append(Happening(event.at, _HOLDS[event.kind], event.record_id, 0, event.kind))
-        history.happenings.sort(key=lambda one: one.at)
-
-
-#: Lines of a log by which a worker holds a record, or lets it go.
-_HOLDS = {"claimed": "is claimed"} | dict.fromkeys(
-    (
-        "moved",
-        "waited",
-        "asked",
-        "failed",
-        "broke",
-        "done",
-        "yielded",
-        "lost",
-        "orphaned",
-        "cancelled",
-        "doubted",
-        "undone",
-    ),
-    "is let go",
-)
-
-
-def _moves(row: Record) -> bool:
-    return row.status in (Status.PENDING, Status.RUNNING) or (not row.ended and row.due_at is not None)
 
 
 class WorkingMachine(Machine):
@@ -380,32 +323,21 @@ class PersonsMachine(Machine):
         self.system.loop.begin(self.process, self.person.live())
 
 
-class Person:
-    """Somebody with a client, who gives one order after the other."""
+class Person(people.Person):
+    """Somebody whose machine may fail, too."""
 
     def __init__(self, system: System, name: str) -> None:
+        super().__init__(system, name)
         self.system = system
-        self.name = name
         self.machine = PersonsMachine(self)
-        plan = system.plan
-        todo: list[tuple[float, str, str, str, Any]] = [
-            (root.at, "start", root.record, root.script.workflow, as_data(root.script))
-            for root in plan.roots
-            if root.person == name
-        ]
-        todo += [(wish.at, wish.verb, wish.record, wish.what, None) for wish in plan.wishes if wish.person == name]
-        self.todo = sorted(todo, key=lambda one: one[:4])
-        self.client: Client | None = None
-        self.signals = 0
+        self.todo = people.todo_of(name, system.plan)
         self.begun = system.now
 
     def start(self) -> None:
         self.machine.start()
 
     async def ready(self) -> None:
-        line = Line(self.system.ledger, self.machine)
-        self.client = Client(line, workflows=workflows(1), clock=self.machine.clock, who=self.name)
-        await _until_it_answers(self.machine.clock, self.client.__aenter__)
+        self.client = await _client_of(self.name, self.machine)
 
     async def live(self) -> None:
         await self.ready()
@@ -415,110 +347,12 @@ class Person:
             self.todo.pop(0)
             await self.order(verb, record, what, value)
 
-    async def order(self, verb: str, record: str = "", what: str = "", value: Any = None) -> Order:
-        """Give one order, and write down what came of it."""
-        assert self.client is not None
-        system = self.system
-        orders = system.history.orders
-        order = Order(len(orders) + 1, self.name, verb, record, system.now, what, value)
-        orders.append(order)
-        if verb == "signal":
-            order.value = f"signal {order.number}"
-        try:
-            answer = await self._ask(order)
-        except LedgerUnavailable:
-            return order  # nobody knows
-        except QuireError as error:
-            order.answer, order.words = type(error).__name__, str(error)
-        else:
-            order.answer = str(answer.status) if isinstance(answer, Record) else "ok"
-            if verb == "halt":
-                order.value = sorted(receipt.key for receipt in answer.under_way)
-        order.answered_at = system.now
-        return order
 
-    async def _ask(self, order: Order) -> Any:
-        client, record, what = self.client, order.record, order.what
-        assert client is not None
-        match order.verb:
-            case "start":
-                return (await client.start(what, order.value, id=record)).started
-            case "look":
-                return await client.get(record)
-            case "cancel":
-                return await client.cancel(record)
-            case "cancel --undo":
-                return await client.cancel(record, undo=True)
-            case "halt":
-                return await client.halt(what)
-            case "pause":
-                return await client.pause(what)
-            case "resume":
-                return await client.resume(what)
-            case "resume --cancelled":
-                return await client.resume(what, cancelled=True)
-            case "signal":
-                return await client.signal(record, what, order.value)
-            case "retry":
-                return await client.retry(record)
-            case "move":
-                return await client.move(record, "work")
-            case "rewind":
-                return await client.retry(record, step="work")
-            case "priority":
-                return await client.prioritise(record, order.number)
-            case "edit":
-                seen = await client.get(record)
-                data = parse(seen.data) | {"edited": order.number}
-                return await client.edit(record, data, version=seen.version)
-            case "answer":
-                return await client.answer(record, order.value, question=what)
-            case "resolve":
-                return await client.resolve(record, effect=what, happened=order.value is not None, value=order.value)
-        raise AssertionError(order.verb)
-
-    # -- the clerk ----------------------------------------------------------------------------------------------
-
-    async def resume_all(self) -> None:
-        standing = await self.system.ledger.standing()
-        verb = "resume --cancelled" if self.system.plan.brings_back else "resume"
-        for control in sorted(standing.controls, key=lambda one: one.scope):
-            if control.halted or control.paused:
-                await self.order(verb, "", control.scope if control.scope != "*" else "")
-
-    async def look_after(self, *, seldom: bool = False) -> int:
-        """Answer what records ask, say of doubts what is true, and move on what rests. The answer: how many."""
-        asked = 0
-        for row in await self.system.ledger.find(Query(limit=10_000)):
-            if row.status not in (Status.WAITING, Status.NEEDS_APPROVAL):
-                continue
-            if seldom and self.machine.dice.random() < 0.5:
-                continue
-            asked += await self._attend(row)
-        return asked
-
-    async def _attend(self, row: Record) -> int:
-        for wait in load_waits(row.waits):
-            if wait.on is On.QUESTION:
-                await self.order("answer", row.record_id, wait.name, self.machine.dice.choice(("yes", "no")))
-                return 1
-            if wait.on is On.DOUBT:
-                await self.order("resolve", row.record_id, wait.name, await self._truth(wait.key))
-                return 1
-            if wait.on is On.REST:
-                await self.order("move", row.record_id)
-                return 1
-        return 0
-
-    async def _truth(self, key: str) -> str | None:
-        """What the effect behind this key came to in the world; None: it did not happen."""
-        world = self.system.world
-        [receipt] = await self.system.ledger.receipts(keys=[key.removesuffix("value")])
-        if receipt.kind is Kind.UNDO:
-            own = fingerprint(receipt.key)
-            return "undone" if any(one.kind == "undoes" and one.key == own for one in world.happenings) else None
-        what = f"{receipt.record_id}|{receipt.visit}|{receipt.name}"
-        return what if what in world.done.values() else None
+async def _client_of(name: str, machine: Machine) -> Client:
+    line = Line(machine.system.ledger, machine)
+    client = Client(line, workflows=workflows(1), clock=machine.clock, who=name)
+    await _until_it_answers(machine.clock, client.__aenter__)
+    return client
 
 
 def memory(clock: ToldClock) -> Ledger:

@@ -13,17 +13,18 @@ from quire.run.run import Run
 from quire.workflows.effect import Effect, rate
 from quire.workflows.fanout import Failed
 from tests.simulation.history import Happening
+from tests.simulation.pace import PACE
 from tests.simulation.script import Do, How, Word, from_data
 from tests.simulation.told_loop import ToldLoop
 
 T = TypeVar("T")
 
 #: An act is given up after so long; its target shows it after so long.
-TIMEOUT, SETTLE = 8.0, 2.0
+TIMEOUT, SETTLE = 8.0 * PACE, 2.0 * PACE
 #: So many records of the workflow ``capped`` run at a time.
 CAP = 2
 #: At most so many effects that are rated begin in so many seconds.
-RATE_COUNT, RATE_SECONDS = 3.0, 10.0
+RATE_COUNT, RATE_SECONDS = 3.0, 10.0 * PACE
 
 
 class Trouble(Exception):
@@ -87,20 +88,31 @@ class Site:
         self.world.done[key] = what
         self.world.happen("acts", record, int(visit), name, key=key, process=self.process)
 
+    async def comes(self, record: str, visit: int, where: str) -> float:
+        """A step comes to a sleep: when it first did."""
+        return self.world.came.setdefault((record, visit, where), self.world.clock.now())
+
+    def now(self) -> float:
+        return self.world.clock.now()
+
+    async def passes(self, record: str, visit: int, where: str, value: Any) -> None:
+        """A step has come beyond this place of its script."""
+        self.world.happen("passes", record, visit, where, value=value, process=self.process)
+
     async def probe(self, act: Act[Site]) -> str | NotDone:
-        await self.world.clock.sleep(0.05)
+        await self.world.clock.sleep(0.05 * PACE)
         return self.world.done.get(act.key) or NotDone()
 
     async def undo(self, act: Act[Site], what: str) -> None:
         await self._sent(self._taken_back(act.key, what))
 
     async def _taken_back(self, key: str, what: str) -> None:
-        await self.world.clock.sleep(0.1)
+        await self.world.clock.sleep(0.1 * PACE)
         record, visit, name = what.split("|")
         for one in [one for one, done in self.world.done.items() if done == what]:
             del self.world.done[one]
         self.world.happen("undoes", record, int(visit), name, key=key, process=self.process)
-        await self.world.clock.sleep(0.1)
+        await self.world.clock.sleep(0.1 * PACE)
 
     @staticmethod
     async def _sent(request: Coroutine[Any, Any, T]) -> T:
@@ -182,7 +194,7 @@ ATTEMPTS = 3
 
 async def work(run: Run[dict[str, Any], Site], flows: dict[str, Workflow[Any, Any, Site]]) -> str:
     """Do one part of the record's script."""
-    world, data = run.deps.world, run.data
+    site, data = run.deps, run.data
     script = from_data(data)
     record, visit, part = run.record_id, run.visit, data["part"]
     if part == len(script.parts):  # a person rewound what had come to its end
@@ -195,9 +207,9 @@ async def work(run: Run[dict[str, Any], Site], flows: dict[str, Workflow[Any, An
                 doing = EFFECTS[do.how].named(do.name)
                 value = await run.once(doing, what, do.seconds, do.times, do.unclear)
             case Word.SLEEP:
-                world.came.setdefault((record, visit, where), world.clock.now())
+                came = await site.comes(record, visit, where)
                 await run.sleep(do.seconds)
-                value = round(world.clock.now() - world.came[record, visit, where], 6)
+                value = round(site.now() - came, 6)
             case Word.WAIT:
                 value = await run.wait(do.name)
             case Word.ASK:
@@ -212,7 +224,7 @@ async def work(run: Run[dict[str, Any], Site], flows: dict[str, Workflow[Any, An
                     raise Fail(f"{do.name!r} fails for good")
             case Word.CALL:
                 value = await run.call(_echo, do.name)
-        world.happen("passes", record, visit, where, value=value, process=run.deps.process)
+        await site.passes(record, visit, where, value)
     data["part"] = part + 1
     if part + 1 == len(script.parts):
         return "end"
@@ -246,7 +258,7 @@ def _workflow(name: str, version: int, flows: dict[str, Workflow[Any, Any, Site]
         result=str,
         deps=Site,
         version=version,
-        retry=Retry(ATTEMPTS, first="2s"),
+        retry=Retry(ATTEMPTS, first=2.0 * PACE),
         cap=CAP if name == "capped" else None,
         on_failure="undo" if name == "undoing" else "error",
     )

@@ -87,7 +87,10 @@ async def test_every_turn_in_a_new_process_and_every_process_killed(serve: Serve
         assert f"## Report of {name}\n\n{texts[name, 3]}" in reduction.prompt
     async with quire.aopen(url) as client:
         story = await read(client.ledger, "m1")
-    assert story.spent.calls == 10
+    assert story.spent.calls == len(server.log) == 17  # what the provider was asked, and may bill
+    assert story.spent.lost == len(server.log) - len(server.answered) == 7
+    assert "17 calls (7 begun, cost not known)" in story.spent.in_words()
+    assert report.spent == story.spent
     turns = [[_worker_of(story, f"may {name}/{turn} 1.1") for name in NAMES] for turn in (1, 2, 3)]
     assert [len(set(workers)) for workers in turns] == [3, 3, 3]  # each agent had a process of its own
     assert not set(turns[1]) & set(turns[2])  # and others in turn 3 than in turn 2

@@ -29,6 +29,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunCont
 from pydantic_core import to_jsonable_python
 
 from quire.agents import history
+from quire.agents.begun import begin
 from quire.agents.correction import CutOff, Fault, Refused, Tries, classified
 from quire.agents.missions import daily as days
 from quire.agents.missions.recording import Recording
@@ -40,8 +41,6 @@ from quire.model.change import Rate
 from quire.run.run import Run, behind
 from quire.workflows.effect import Effect
 
-#: A worker whose time ends sooner than this begins no call. Within a lease, so that no beat is needed for it.
-TIME_FOR_A_CALL = 20.0
 #: The name of the tool with which an agent asks a person.
 ASK_PERSON = "ask_person"
 
@@ -74,7 +73,7 @@ class ToolAct:
 
 
 async def _permit() -> None:
-    """Nothing is done here: what counts is that the intent was committed."""
+    """Do nothing: what counts is that the intent was committed. Receipts are known by this function's path."""
 
 
 class Receipts(AbstractCapability[Any]):
@@ -214,6 +213,8 @@ class Receipts(AbstractCapability[Any]):
         await self.at_refusal(refused)
 
     async def _asked(self, name: str, digest: str, model: Model, messages: Any, settings: Any, parameters: Any) -> Any:
+        lost = 0
+
         async def make() -> dict[str, Any]:
             if self.recording is not None and (row := self.recording.answer(name, digest)) is not None:
                 return dict(row)
@@ -227,18 +228,11 @@ class Receipts(AbstractCapability[Any]):
             if "error" in made and made["error"]["kind"] != "safety" and self.tries.is_last:
                 # Not kept: when a person tries the record again, this is what is done again.
                 self.tries.failed(Fault.model_validate(made["error"]))
-            return {**made, "asked": digest, "began": began, "ended": clock()}
+            row = {**made, "asked": digest, "began": began, "ended": clock()}
+            return {**row, "lost": lost} if lost else row
 
         if self.recording is None:
-            gate: Effect[[], None, Any] = Effect(
-                act=_permit,  # type: ignore[arg-type]  # bare: it takes its arguments only
-                name=f"may {name}",
-                repeat=True,
-                bare=True,
-                timeout=min(_seconds(self.timeout), TIME_FOR_A_CALL),
-                rate=self.rate,
-            )
-            await self.run.once(gate)
+            lost = await begin(self.run, name, _permit, _seconds(self.timeout), self.rate)
         return await self.run.call(Reply(name), make)
 
     async def _made(self, model: Model, messages: Any, settings: Any, parameters: Any) -> dict[str, Any]:

@@ -16,12 +16,15 @@ class Spend(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
+    #: Calls that were begun, also those whose answer was lost.
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     usd: float = 0.0
     #: Calls whose price is not known: ``usd`` is without them.
     unpriced: int = 0
+    #: Calls whose process died before their answer was kept. Nobody knows what they cost: no other figure counts them.
+    lost: int = 0
 
     @property
     def tokens(self) -> int:
@@ -34,27 +37,38 @@ class Spend(BaseModel):
             tokens_out=self.tokens_out + other.tokens_out,
             usd=round(self.usd + other.usd, 9),
             unpriced=self.unpriced + other.unpriced,
+            lost=self.lost + other.lost,
         )
 
     def in_words(self) -> str:
-        """In words: ``3 calls, 1,204 tokens, $0.0031``."""
+        """Return it in words: ``3 calls (1 begun, cost not known), 1,204 tokens, $0.0031``."""
         price = f"${self.usd:.4f}" if self.usd or not self.unpriced else "price not known"
         more = f" and {self.unpriced} calls of unknown price" if self.unpriced and self.usd else ""
         plural = "" if self.calls == 1 else "s"
-        return f"{self.calls:,} call{plural}, {self.tokens:,} tokens, {price}{more}"
+        lost = f" ({self.lost:,} begun, cost not known)" if self.lost else ""
+        return f"{self.calls:,} call{plural}{lost}, {self.tokens:,} tokens, {price}{more}"
 
 
 def of_row(row: Mapping[str, Any]) -> Spend:
-    """What one answer of a model cost, as its receipt says it. A failed call costs what its provider said."""
+    """Return what one answer of a model cost, as its receipt says it. A failed call costs what its provider said.
+
+    Tries of the same call whose answer was lost before count as calls of unknown cost.
+    """
     usage = row.get("usage") or {}
     usd = row.get("usd")
+    lost = int(row.get("lost", 0))
     return Spend(
-        calls=1,
+        calls=1 + lost,
+        lost=lost,
         tokens_in=int(usage.get("in", 0)),
         tokens_out=int(usage.get("out", 0)),
         usd=float(usd or 0.0),
         unpriced=1 if usd is None and "reply" in row else 0,
     )
+
+
+#: A call that was begun and whose answer was lost.
+LOST = Spend(calls=1, lost=1)
 
 
 class LimitReached(QuireError):

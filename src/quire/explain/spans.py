@@ -21,6 +21,8 @@ from quire.rules.lines import LineKind
 #: The function whose receipts are answers of models (``quire.agents.missions.story``), and what its permit is called.
 REPLY = "quire.agents.receipts:Reply"
 PERMIT = "may "
+#: What follows in the name of a permit for a call that was begun before.
+AGAIN = " again "
 
 _EFFECT_ENDS = {
     kind.value: kind.removeprefix("effect.")
@@ -202,7 +204,7 @@ def _with_calls(record: Record, made: Sequence[Span], calls: Sequence[Receipt]) 
         step = steps.get(span.parent_id)
         if step is None:
             continue
-        name = span.name.removeprefix(PERMIT)
+        name = span.name.removeprefix(PERMIT).partition(AGAIN)[0]
         mine = [r for r in calls if r.name == name and span.start <= r.at + 1e-6 and r.at <= step.end + 1e-6]
         answers = [_call(record, receipt, parse(receipt.value), span, step.seq) for receipt in mine]
         found.append(span._replace(name=name, end=max([span.end, *(call.end for call in answers)]), seq=step.seq))

@@ -232,6 +232,17 @@ class Pass:
         if kind in NAMED:
             branch = ()
         count = self._counted((kind, SCOPE.get(), branch, name))
+        return self._key(kind, branch, name, count)
+
+    def has_next(self, kind: Kind, name: str) -> bool:
+        """Return whether an earlier pass wrote under the key that the next ``key`` of this kind and name gives."""
+        branch = self._branch()
+        if kind in NAMED:
+            branch = ()
+        count = self._counts.get((kind, SCOPE.get(), branch, name), 0)
+        return self._key(kind, branch, name, count) in self.known
+
+    def _key(self, kind: Kind, branch: tuple[str, ...], name: str, count: int) -> str:
         record = self.record
         scope = "/".join((*SCOPE.get(), *branch))
         return key_of(record.workflow, record.record_id, record.step, record.visit, scope, kind, name, count)

@@ -367,6 +367,11 @@ def behind(run: Run[Any, Any]) -> Host:
     return run._pass.host
 
 
+def intended_before(run: Run[Any, Any], effect: str) -> bool:
+    """Return whether an earlier pass intended this effect. Ask before ``run.once``, which counts uses of a name."""
+    return run._pass.has_next(Kind.ONCE, effect)
+
+
 def _blocking(method: Callable[Concatenate[Run[Any, Any], P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:
     """The same method, waited for in the step's thread. The one place where the plain face is made."""
 

@@ -21,7 +21,6 @@ from quire.ledger.base import Ledger
 from quire.ledger.engine import definitions
 from quire.model.change import Query
 from quire.model.codec import dump, parse
-from quire.model.receipt import Stage
 from quire.model.record import Record, Status
 from quire.model.side import Setting
 from quire.run.run import Run, behind
@@ -118,13 +117,10 @@ async def spent_on(ledger: Ledger, day: str) -> dict[str, dict[str, Spend]]:
     found: dict[str, dict[str, Spend]] = {}
     async for records in _touched(ledger, midnight(day)):
         whose = {record.record_id: stories.mission_of(record) for record in records}
-        for receipt in await ledger.receipts(record_ids=list(whose)):
-            if receipt.fn != stories.REPLY or receipt.stage is not Stage.DONE:
-                continue
-            call = stories.call_of(receipt)
+        for call in stories.calls_of(await ledger.receipts(record_ids=list(whose)), records):
             if call.day == day and call.spent.calls:
-                figures = found.setdefault(whose[receipt.record_id], {})
-                name = conversation(receipt.record_id, receipt.visit, receipt.name.rpartition(" ")[0])
+                figures = found.setdefault(whose[call.record_id], {})
+                name = conversation(call.record_id, call.visit, call.name.rpartition(" ")[0])
                 figures[name] = figures.get(name, Spend()).plus(call.spent)
     return found
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from quire.agents.begun import REPLY, call_of_permit, without_answer
 from quire.agents.blueprint.blueprint import Blueprint
 from quire.agents.judging import Judgement
 from quire.agents.missions.report import Report
-from quire.agents.spend import Spend, of_row
+from quire.agents.spend import LOST, Spend, of_row
 from quire.errors import InputError, NotFound
 from quire.ledger.base import Ledger
 from quire.ledger.engine import definitions
@@ -19,8 +20,7 @@ from quire.model.codec import parse
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
 
-#: The functions whose receipts are answers of models, and of tools.
-REPLY = "quire.agents.receipts:Reply"
+#: The functions whose receipts are answers of tools.
 TOOLS = ("quire.agents.receipts:ToolReply", "quire.agents.receipts:ToolAct")
 PIECE = "quire.agents.history:Piece"
 CORRECTION = "quire.agents.correcting:Correction"
@@ -29,6 +29,10 @@ JUDGED = "quire.agents.correcting:Judged"
 _WORDS = {"inputs", "thread", "blueprint", "hash", "agents", "spent", "round"}
 #: What a part's own words hold; an input of a mission may be called "part", too.
 _PART = {"mission", "thread", "agent", "next", "last"}
+
+
+#: What is said of a call that was begun and never answered.
+LOST_WORDS = "the process died before the answer was kept; the cost is not known"
 
 
 class Call(NamedTuple):
@@ -44,6 +48,7 @@ class Call(NamedTuple):
     #: Empty, or the class and words of what went wrong.
     error: str
     record_id: str
+    visit: int
 
     @property
     def day(self) -> str:
@@ -172,14 +177,12 @@ async def read(ledger: Ledger, mission_id: str) -> Story:
         raise InputError(f"{mission_id!r} is no mission under way: {why}")
     parts = await ledger.find(Query(parent_id=mission_id, order="id", limit=100_000))
     receipts = await ledger.receipts(record_ids=[mission_id, *(part.record_id for part in parts)])
-    calls: list[Call] = []
+    calls = calls_of(receipts, [record, *parts])
     said: dict[str, dict[int, str]] = {}
     for receipt in receipts:
         if receipt.stage is not Stage.DONE:
             continue
-        if receipt.fn == REPLY:
-            calls.append(call_of(receipt))
-        elif receipt.fn == PIECE and f"mission/{data['thread']}/" in receipt.key:  # not of before a rewind
+        if receipt.fn == PIECE and f"mission/{data['thread']}/" in receipt.key:  # not of before a rewind
             piece = parse(receipt.value)
             if "text" in piece and not receipt.name.startswith("look for "):
                 agent = receipt.name.removeprefix("piece ").rpartition(" ")[0]
@@ -213,8 +216,17 @@ def _corrections(receipts: Iterable[Receipt]) -> list[Corrected]:
     return found
 
 
+def calls_of(receipts: Sequence[Receipt], records: Iterable[Record]) -> list[Call]:
+    """Return the calls of models that these records made, also those whose answer was lost."""
+    found = [call_of(one) for one in receipts if one.fn == REPLY and one.stage is Stage.DONE]
+    for one in without_answer(receipts, records):
+        name = call_of_permit(one.name)
+        found.append(Call(*place(name), name, one.at, one.at, LOST, LOST_WORDS, one.record_id, one.visit))
+    return found
+
+
 def call_of(receipt: Receipt) -> Call:
-    """The call whose receipt this is."""
+    """Return the call whose receipt this is."""
     row = parse(receipt.value)
     agent, turn = place(receipt.name)
     error = row.get("error")
@@ -223,7 +235,9 @@ def call_of(receipt: Receipt) -> Call:
     )
     began = row.get("began", receipt.at)
     spent = Spend() if "limit" in row else of_row(row)
-    return Call(agent, turn, receipt.name, began, row.get("ended", began), spent, outcome, receipt.record_id)
+    return Call(
+        agent, turn, receipt.name, began, row.get("ended", began), spent, outcome, receipt.record_id, receipt.visit
+    )
 
 
 def answers(story: Story) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
@@ -268,11 +282,9 @@ async def spent_by_day(ledger: Ledger) -> dict[str, dict[str, Spend]]:
         while records := await ledger.find(Query(workflow=workflow, after=after, limit=500)):
             after = records[-1].record_id
             whose = {record.record_id: mission_of(record) for record in records}
-            for receipt in await ledger.receipts(record_ids=list(whose)):
-                if receipt.fn == REPLY and receipt.stage is Stage.DONE:
-                    call = call_of(receipt)
-                    day, mission = found.setdefault(call.day, {}), whose[receipt.record_id]
-                    day[mission] = day.get(mission, Spend()).plus(call.spent)
+            for call in calls_of(await ledger.receipts(record_ids=list(whose)), records):
+                day, mission = found.setdefault(call.day, {}), whose[call.record_id]
+                day[mission] = day.get(mission, Spend()).plus(call.spent)
     return dict(sorted(found.items()))
 
 

@@ -109,6 +109,7 @@ class Demo:
             await SYSTEM.sleep(0.05)
 
     async def _proof(self, client: Client, name: str) -> int:
+        from quire.agents.begun import REPLY
         from quire.agents.missions import story as stories
         from quire.agents.missions.report import markdown
 
@@ -120,7 +121,7 @@ class Demo:
         names = [call.name for call in story.calls]
         twice = len(names) - len(set(names))
         by = {worker.worker_id: worker.label for worker in await client.workers()}
-        kept = [receipt for receipt in story.receipts if receipt.fn == stories.REPLY]
+        kept = [receipt for receipt in story.receipts if receipt.fn == REPLY]
         first = sum(by.get(receipt.worker) == "first-worker" for receipt in kept)
         shown(self.out, story.report.text)
         self.out.say()

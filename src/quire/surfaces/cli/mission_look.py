@@ -15,7 +15,7 @@ from quire.surfaces.cli.output import on_one_line
 from quire.surfaces.cli.writing import check_target, write
 
 if TYPE_CHECKING:
-    from quire.agents.missions.story import Story
+    from quire.agents.missions.story import Call, Story
 
 
 async def written(session: Session, client: Client, record_id: str, path: str) -> None:
@@ -109,7 +109,7 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
             rows = [
                 (
                     *(call.agent, call.turn or "", iso(call.began), iso(call.ended)),
-                    *(f"{call.ended - call.began:.3f}", call.spent.tokens, call.error),
+                    *(f"{call.ended - call.began:.3f}", call.spent.tokens, _fault(call)),
                 )
                 for call in story.calls
             ]
@@ -132,6 +132,14 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
             shown(session.out, markdown(story.report, record_id, story.corrections))
 
     session.with_client(work)
+
+
+def _fault(call: Call) -> str:
+    """Say what went wrong with a call, and how often it was begun before without an answer."""
+    from quire.agents.missions.story import LOST_WORDS
+
+    before = f"begun {call.spent.calls} times: {LOST_WORDS}" if call.spent.lost and call.spent.calls > 1 else ""
+    return "; ".join(filter(None, (before, call.error)))
 
 
 @verb("spend", example="quire mission spend")

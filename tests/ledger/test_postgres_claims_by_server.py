@@ -224,6 +224,7 @@ async def test_each_record_is_taken_once_and_as_it_is_whatever_happens_to_it_mea
                 await commit(other, Change(f"up-{name}", name, row.version, None, priority=1))
 
         await asyncio.gather(take(one, "w1"), take(two, "w2"), prefer())
+        await take(one, "w1")  # a claim leaves out what a commit locks at that moment, and both may have ended over it
 
         assert sorted(row.record_id for row in taken) == names
         for name in names:

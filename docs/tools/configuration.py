@@ -40,6 +40,11 @@ team = "slack:$QUIRE_SLACK_URL"
 [telemetry]
 otlp = "http://localhost:4318"
 logs = "json"
+
+[states.claims]
+tab = "Claims"
+status = "Task_Status"
+moves = [{ from = "New", to = ["Paid", "Rejected"] }]
 """
 
 #: The page that says more of a key.
@@ -56,12 +61,14 @@ MORE = {
     "oidc": "[sign-in](server.md#signing-in-with-openid-connect)",
     "alerts": "[alerts](alerts.md)",
     "telemetry": "[telemetry](telemetry.md)",
+    "states": "[tables](tables.md#without-python)",
 }
 SHAPES = {
     "text": "a text",
     "list": "a list of texts",
     "table": "a table of texts",
     "tables": "a table of lists of texts",
+    "parts": "a table of tables",
 }
 #: Variables that are no key.
 VARIABLES = {

@@ -169,6 +169,8 @@ class Acts:
             here = steps.get(record.step)
             legal = here["then"] if here is not None else []
             target = steps.get(step)
+            if step in legal:
+                self._check_mover(record, here or {}, step, person)
             rests = bool(target and target["rests"])
             ends = bool(target and target["rests"] and target["ends"])
             return transition.move(record, record.updated_at, person, step, legal, rests=rests, ends=ends), ()
@@ -179,6 +181,16 @@ class Acts:
             here = (await self._reading.get(record_id)).step
             await self.refused(record_id, here, step, str(error), by=person)
             raise
+
+    def _check_mover(self, record: Record, here: Mapping[str, Any], step: str, person: str) -> None:
+        """Refuse a move that the workflow keeps for others."""
+        people: list[str] = here.get("who", {}).get(step, [])
+        if people and not approval.is_one_of(person, people, self._link.groups):
+            named = ", ".join(people)
+            raise IllegalMove(
+                f"Invalid state transition: Cannot move from {record.step} to {step}. "
+                f"(this move is for {named}, and it was asked by {person or 'somebody without a name'})"
+            )
 
     async def refused(self, record_id: str, origin: str, target: str, why: str, *, by: str | None = None) -> None:
         """Write into the log of a record that somebody wanted to move it, and was refused. Nothing else changes."""

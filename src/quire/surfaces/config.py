@@ -29,7 +29,7 @@ class Key(NamedTuple):
     """One thing that can be configured."""
 
     name: str
-    #: text, list (of texts), table (of texts) or tables (of lists of texts)
+    #: text, list (of texts), table (of texts), tables (of lists of texts) or parts (tables of anything)
     shape: str
     what: str
     #: How its paths are made absolute: "", "path", "paths" or "url".
@@ -50,6 +50,7 @@ KEYS = (
     Key("alerts", "table", "where people are told of what is stuck: a channel for each name"),
     Key("telemetry", "table", "where traces and metrics go (otlp), and how log lines look (logs)"),
     Key("groups", "tables", "groups of people that questions are put to, and their members"),
+    Key("states", "parts", "workflows that are only states, each with its moves and the tab that it is bound to"),
 )
 _BY_NAME = {key.name: key for key in KEYS}
 
@@ -108,6 +109,10 @@ class Config:
     @property
     def groups(self) -> dict[str, list[str]]:
         return dict(self["groups"])
+
+    @property
+    def states(self) -> dict[str, dict[str, Any]]:
+        return dict(self["states"])
 
     @property
     def callers(self) -> dict[str, str]:
@@ -220,6 +225,9 @@ def _misshaped(key: Key, value: Any) -> str:
         case "table":
             fits = isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
             return "" if fits else "must be a table of texts"
+        case "parts":
+            fits = isinstance(value, dict) and all(isinstance(item, dict) for item in value.values())
+            return "" if fits else "must be a table of tables, like [states.orders]"
         case _:
             fits = isinstance(value, dict) and all(map(texts, value.values()))
             return "" if fits else "must be a table whose values are lists of texts"
@@ -290,12 +298,18 @@ def ledger_there(url: str) -> bool:
     return file.is_file() and file.stat().st_size > 0
 
 
+def states_in(path: Path) -> tuple[dict[str, dict[str, Any]], str]:
+    """The workflows of states that a configuration file holds, and the sheet that it names."""
+    found = _read(path)
+    return found.get("states", {}), os.environ.get("QUIRE_PANEL") or found.get("panel", "")
+
+
 def told(config: Config) -> Iterator[tuple[str, Any, str]]:
     """Each key with its value, as it may be shown, and where that comes from."""
     for key in KEYS:
         value, source = config.values[key.name]
         if key.name == "ledger":
             value = concealed(str(value))
-        if key.name in ("callers", "alerts", "oidc"):
+        if key.name in ("callers", "alerts", "oidc", "states"):
             value = dict.fromkeys(value, "…")
         yield key.name, value, source

@@ -168,7 +168,7 @@ def check_vote(wait: Wait, vote: Vote, groups: Mapping[str, Sequence[str]] | Non
             f"with {dump(about.get('show'))[:200]}; look at it again, then answer"
         )
     people = about.get("by", [])
-    if people and not _may_answer(vote.by, people, groups or {}):
+    if people and not is_one_of(vote.by, people, groups or {}):
         nobody = unanswerable(about, groups or {})
         hint = f" ({nobody})" if nobody else ""
         whose = vote.by or "somebody without a name"
@@ -181,7 +181,8 @@ def check_vote(wait: Wait, vote: Vote, groups: Mapping[str, Sequence[str]] | Non
         raise InputError(f"{vote.by!r} has answered already; {about['quorum']} different people are needed")
 
 
-def _may_answer(person: str, people: Sequence[str], groups: Mapping[str, Sequence[str]]) -> bool:
+def is_one_of(person: str, people: Sequence[str], groups: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a person is named, or is a member of a group that is named."""
     return any(person == name or person in groups.get(name, ()) for name in people)
 
 

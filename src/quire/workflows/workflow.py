@@ -10,7 +10,7 @@ import sys
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
 
@@ -60,6 +60,8 @@ class Step:
     cap: int | None = None
     rate: Rate | None = None
     was: tuple[str, ...] = ()
+    #: For each successor the people and groups that may move a record there; one that is not named: everybody.
+    who: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def rests(self) -> bool:
@@ -257,10 +259,22 @@ class Workflow(Generic[D, R, X]):
 
         return declare if fn is None else declare(fn)
 
-    def state(self, name: str, *, then: str | Sequence[str] = ()) -> None:
-        """Declare a state without a function: the record rests there until somebody moves it along ``then``."""
+    def state(
+        self, name: str, *, then: str | Sequence[str] = (), who: Mapping[str, str | Sequence[str]] | None = None
+    ) -> None:
+        """Declare a state without a function: the record rests there until somebody moves it along ``then``.
+
+        ``who`` says for single successors which people and groups may move a record there.
+        """
         successors = declared.names(then, f"then of state {name!r}")
-        self._add(Step(name=name, fn=None, then=successors, retry=self.retry, timeout=seconds(TIMEOUT)))
+        given = who or {}
+        if not isinstance(given, Mapping):
+            raise DefinitionError(f"who of state {name!r} is {who!r}; it must be a dict like {{'PAID': ['finance']}}")
+        for target in given:
+            if target not in successors:
+                raise DefinitionError(f"who of state {name!r} names {target!r}, which is not in its then={then}")
+        people = {target: declared.names(names, f"who of state {name!r}") for target, names in given.items()}
+        self._add(Step(name=name, fn=None, then=successors, retry=self.retry, timeout=seconds(TIMEOUT), who=people))
 
     def _add(self, step: Step) -> None:
         if not declared.is_text(step.name) or step.name.startswith("@"):
@@ -533,6 +547,7 @@ class Workflow(Generic[D, R, X]):
                     "cap": step.cap,
                     "timeout": step.timeout,
                     "was": list(step.was),
+                    **({"who": {target: list(names) for target, names in step.who.items()}} if step.who else {}),
                 }
                 for step in self.steps.values()
             ],

@@ -77,7 +77,14 @@ class Session:
         if not ledger_there(config.ledger) and not make:
             path = sqlite_path(config.ledger)
             raise NotFound(f"there is no ledger at {path!r} yet; 'quire up' makes it, 'quire config' says who named it")
-        return Client(config.ledger, workflows=workflows, deps=deps, public_url=config.public_url, who=config.who)
+        return Client(
+            config.ledger,
+            workflows=workflows,
+            deps=deps,
+            public_url=config.public_url,
+            who=config.who,
+            groups=config.groups,
+        )
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         import asyncio

@@ -14,6 +14,8 @@ from typing import Any
 
 from quire.errors import DefinitionError, InputError, NotFound, QuireError
 from quire.installing import install
+from quire.surfaces.config import FILE, states_in
+from quire.workflows import states
 from quire.workflows.workflow import Workflow
 
 
@@ -46,6 +48,8 @@ def load_file(file: str) -> list[Workflow[Any, Any, Any]]:
     path = Path(file)
     if not path.is_file():
         raise NotFound(f"there is no flow file {str(path)!r}")
+    if path.name in (FILE, "pyproject.toml"):
+        return _states(path)
     if path.suffix in (".yaml", ".yml", ".json", ".toml", ".js"):
         return [_mission(path)]
     module = load_module(path)
@@ -53,6 +57,26 @@ def load_file(file: str) -> list[Workflow[Any, Any, Any]]:
     if not made:
         raise FlowError(f"there is no workflow in {str(path)!r}; make one with Workflow(...) or @workflow")
     return list({id(one): one for one in made}.values())
+
+
+def _states(path: Path) -> list[Workflow[Any, Any, Any]]:
+    """The workflows of states that a configuration file holds."""
+    found, panel = states_in(path)
+    if not found:
+        raise FlowError(f"{str(path)!r} holds no states; write them like [states.orders]")
+    made = []
+    for name, given in found.items():
+        whose = f"[states.{name}] in {path.name!r}"
+        if title := states.tab_of(given):
+            if not panel:
+                raise FlowError(f'{whose} has its moves in the tab {title!r}; name the sheet: panel = "sheets://ID"')
+            from quire.surfaces.panel.tables.moves import read_now
+
+            moves = states.moves_in(read_now(panel, title), f"the tab {title!r}")
+        else:
+            moves = states.moves_of(given, whose)
+        made.append(states.workflow_of(name, given, moves, whose))
+    return made
 
 
 def load_module(path: Path) -> Any:

@@ -49,10 +49,12 @@ log = logging.getLogger("quire.worker")
 def flow_files(session: Session, files: Sequence[str]) -> list[str]:
     if files:
         return [str(Path(file).absolute()) for file in files]
-    if session.config.flows:
-        return session.config.flows
-    beside = session.config.base / "flows.py"
-    return [str(beside)] if beside.is_file() else []
+    config = session.config
+    states = [str(config.path)] if config.states and config.path is not None else []
+    if config.flows:
+        return [*config.flows, *states]
+    beside = config.base / "flows.py"
+    return [*([str(beside)] if beside.is_file() else []), *states]
 
 
 @asynccontextmanager

@@ -89,13 +89,31 @@ def look(session: Session, url: str, tab: str, status: str, header: int | None) 
 @_TAB
 @_STATUS
 @_HEADER
-@click.option("--states", is_flag=True, help="A workflow of the words that stand in the column, without functions.")
-def init(session: Session, url: str, tab: str, status: str, header: int | None, states: bool) -> int:
-    """Print a workflow for a tab: a model with the types of its columns, the Table line, and a step to fill in."""
+@click.option("--states", is_flag=True, help="The words in the column as states, for quire.toml: no Python is needed.")
+@click.option(
+    "--moves-to", default="", metavar="TAB", help="With --states: write the moves into a new tab, to edit there."
+)
+def init(session: Session, url: str, tab: str, status: str, header: int | None, states: bool, moves_to: str) -> int:
+    """Print a workflow for a tab: a model with the types of its columns, the Table line, and a step to fill in.
+
+    With --states it is no code but a part of quire.toml: quire table init sheets://ID --states >> quire.toml
+    """
     from quire.surfaces.panel.tables import survey
 
-    click.echo(survey.as_code(_survey(session, url, tab, status, header), states=states), nl=False)
+    if moves_to and not states:
+        raise click.UsageError("--moves-to is for --states")
+    found = _survey(session, url, tab, status, header)
+    if moves_to:
+        session.run(_write_moves(session, url, moves_to, found))
+    click.echo(survey.as_states(found, moves_to) if states else survey.as_code(found), nl=False)
     return Exit.OK
+
+
+async def _write_moves(session: Session, url: str, title: str, found: Survey) -> None:
+    from quire.surfaces.panel.tables import moves, survey
+
+    async with _opened(session, url) as book:
+        await moves.write(book, title, survey.moves(found))
 
 
 @_command

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.errors import InputError, did_you_mean
+from quire.model.codec import dump
 from quire.surfaces.panel.book import Book
 from quire.surfaces.panel.cells import letters
 from quire.surfaces.panel.inbox import normal
+from quire.workflows.states import Move
 from quire.workflows.words import VOCABULARIES, same
 
 _ID_NAME = re.compile(r"(^|_)(id|no|nr|num|number|nummer|key|ref|reference|code)($|_)")
@@ -320,11 +322,6 @@ def _column(column: Column) -> str:
 # -- as code -----------------------------------------------------------------------------------------------------------
 
 
-def as_code(found: Survey, *, states: bool) -> str:
-    """What ``quire table init`` prints: a file of workflows for this tab."""
-    return _states(found) if states else _steps(found)
-
-
 def _table(found: Survey) -> str:
     given = [repr(found.tab), f"status={found.status.name!r}"]
     if found.vocabulary != "READY":
@@ -336,7 +333,8 @@ def _table(found: Survey) -> str:
     return f"Table({', '.join(given)})"
 
 
-def _steps(found: Survey) -> str:
+def as_code(found: Survey) -> str:
+    """What ``quire table init`` prints: a file of workflows for this tab."""
     parts = normal(found.tab).encode("ascii", "ignore").decode().split("_")
     model, step = "".join(part.capitalize() for part in parts), "_".join(parts)
     if not (model.isidentifier() and step.isidentifier()):
@@ -388,8 +386,8 @@ def _act(found: Survey) -> str:
     return f"run.data.{back.field} = {value if back.kind[0] == 'str' else 'None'}"
 
 
-def _states(found: Survey) -> str:
-    """The words that stand in the column, as states. Who may move to which is a guess, to be corrected."""
+def moves(found: Survey) -> list[Move]:
+    """The words that stand in the column, as states. Which may follow which is a guess, to be corrected."""
     order = {same(word): place for place, word in enumerate(found.words.values())}
     said = sorted(
         {cell.text.strip() for cell in found.status.filled},
@@ -400,16 +398,29 @@ def _states(found: Survey) -> str:
     for text in said:
         if same(text) not in {same(name) for name in names}:
             names.append(text)
+    open_ = [text for text in names if same(text) not in ended]
+    return [Move(text, target) for at, text in enumerate(open_) for target in [*open_[at + 1 :], *_ends(names, ended)]]
+
+
+def _ends(names: Sequence[str], ended: set[str]) -> list[str]:
+    return [text for text in names if same(text) in ended]
+
+
+def as_states(found: Survey, tab: str = "") -> str:
+    """What ``quire table init --states`` prints: a part of ``quire.toml``. ``tab``: where the moves were written."""
     name = normal(found.tab) or "rows"
-    vocabulary = f", {found.vocabulary}" if found.vocabulary != "READY" else ""
-    lines = [
-        f'"""The states that stand in {found.tab!r}. Correct who may follow whom, then: quire up flows.py --panel …"""',
-        "",
-        f"from quire import Table, Workflow{vocabulary}",
-        "",
-        f"flow = Workflow({name!r}, on=[{_table(found._replace(write_back=()))}])",
-    ]
-    for place, text in enumerate(names):
-        then = [] if same(text) in ended else names[place + 1 :]
-        lines.append(f"flow.state({text!r}, then={then})" if then else f"flow.state({text!r})")
-    return "\n".join(lines) + "\n"
+    given = [f"[states.{name if name.isascii() else dump(name)}]"]
+    given += [f"tab = {dump(found.tab)}", f"status = {dump(found.status.name)}"]
+    if found.id is not None:
+        given.append(f"id = {dump(found.id.name)}")
+    if found.vocabulary != "READY":
+        given.append(f"words = {dump(found.vocabulary)}")
+    if tab:
+        return "\n".join([*given, f"moves = {dump(tab)}"]) + "\n"
+    guessed = moves(found)
+    given.append('# A guess: correct which state may follow which. who = ["finance"] lets only them make a move.')
+    lines = []
+    for origin in dict.fromkeys(move.origin for move in guessed):
+        targets = ", ".join(dump(move.target) for move in guessed if move.origin == origin)
+        lines.append(f"  {{ from = {dump(origin)}, to = [{targets}] }},")
+    return "\n".join([*given, "moves = [", *lines, "]"]) + "\n"

@@ -230,6 +230,7 @@ _STAGES = {
     "intended": "about to happen",
     "done": "happened",
     "void": "did not happen",
+    "kept": "stays as it is",
 }
 
 

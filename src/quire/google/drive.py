@@ -157,6 +157,21 @@ class Drive:
         found: dict[str, Any] = answer.json
         return found
 
+    async def files_move(self, file_id: str, *, add: str, remove: str, fields: str = _FIELDS) -> dict[str, Any]:
+        """Into another folder. The same again is the same."""
+        params = {"fields": fields, "addParents": add, **({"removeParents": remove} if remove else {})}
+        answer = await self._call(
+            "PATCH",
+            self._url(file_id),
+            f"moving the file {file_id}",
+            write=True,
+            repeatable=True,
+            params=params,
+            body={},
+        )
+        found: dict[str, Any] = answer.json
+        return found
+
     async def files_export(self, file_id: str, kind: str) -> bytes:
         """The content of a document in another format."""
         answer = await self._call(
@@ -173,6 +188,43 @@ class Drive:
     async def files_delete(self, file_id: str) -> None:
         """Gone, for good. A second time it is ``Missing``."""
         await self._call("DELETE", self._url(file_id), f"deleting the file {file_id}", write=True, repeatable=True)
+
+    async def permissions_list(self, file_id: str) -> list[dict[str, Any]]:
+        """Who may do what with the file, all pages."""
+        found: list[dict[str, Any]] = []
+        params = {"fields": "nextPageToken,permissions(id,type,role,emailAddress)", "pageSize": 100}
+        while True:
+            answer = await self._permissions("GET", file_id, "", write=False, params=params)
+            found += answer.get("permissions", [])
+            if not (page := str(answer.get("nextPageToken", ""))):
+                return found
+            params["pageToken"] = page
+
+    async def permissions_create(
+        self, file_id: str, who: str, role: str, *, notify: bool, message: str = ""
+    ) -> dict[str, Any]:
+        """Give a person a role. Without a notice a repeat is harmless; each one with a notice mails the person."""
+        params = {"sendNotificationEmail": "true" if notify else "false"}
+        params |= {"emailMessage": message} if notify and message else {}
+        body = {"type": "user", "role": role, "emailAddress": who}
+        return await self._permissions("POST", file_id, "", write=True, repeatable=not notify, params=params, body=body)
+
+    async def permissions_update(self, file_id: str, permission_id: str, role: str) -> dict[str, Any]:
+        return await self._permissions("PATCH", file_id, permission_id, write=True, body={"role": role})
+
+    async def permissions_delete(self, file_id: str, permission_id: str) -> None:
+        await self._permissions("DELETE", file_id, permission_id, write=True)
+
+    async def _permissions(
+        self, method: str, file_id: str, permission_id: str, *, write: bool, repeatable: bool = True, **given: Any
+    ) -> dict[str, Any]:
+        rest = f"/{quote(permission_id, safe='')}" if permission_id else ""
+        what = f"{'changing' if write else 'reading'} who may see the file {file_id}"
+        answer = await self._call(
+            method, f"{self._url(file_id)}/permissions{rest}", what, write=write, repeatable=repeatable, **given
+        )
+        found: dict[str, Any] = answer.json
+        return found
 
     async def files_list(self, q: str, *, fields: str = f"files({_FIELDS})") -> Sequence[dict[str, Any]]:
         """Files that match, all pages. For people's eyes: a search by name lags behind and finds twins."""

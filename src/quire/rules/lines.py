@@ -98,6 +98,7 @@ class LineKind(StrEnum):
     EFFECT_DONE = "effect.done"  # it happened
     EFFECT_VOID = "effect.void"  # it did not happen
     EFFECT_UNDONE = "effect.undone"  # it was taken back
+    EFFECT_KEPT = "effect.kept", _HELD  # its undo took nothing back, and says why
     EFFECT_TWICE = "effect.twice"  # it happened although its intent was another's by then
     EFFECT_UNCLEAR = "effect.unclear", _HELD  # nobody knows whether it happened
     EFFECT_UNFIT = "effect.unfit"  # it happened, and what it returned cannot be kept

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import inspect
 import logging
 from collections.abc import Callable
@@ -78,7 +79,8 @@ class _Call:
 
 async def once(pass_: Pass, effect: Effect[Any, Any, Any], key: str, args: Any, kwargs: Any) -> Any:
     pass_.check()
-    text = PLAIN.encode({"args": list(args), "kwargs": kwargs}, f"the arguments of effect {effect.name!r}")
+    given = _without_bytes({"args": list(args), "kwargs": kwargs})
+    text = PLAIN.encode(given, f"the arguments of effect {effect.name!r}")
     call = _Call(effect, key, args, kwargs, text, fingerprint(text))
     _check_deps(pass_, effect)
     known = await _known(pass_, effect, key)
@@ -106,6 +108,17 @@ async def once(pass_: Pass, effect: Effect[Any, Any, Any], key: str, args: Any, 
     except RateUsedUp as error:
         name = effect.rate.name if effect.rate is not None else effect.name
         await pass_.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
+
+
+def _without_bytes(value: Any) -> Any:
+    """The arguments as the intent keeps them: bytes by their length and hash, for the ledger is no place for files."""
+    if isinstance(value, bytes):
+        return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
+    if isinstance(value, dict):
+        return {name: _without_bytes(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_bytes(inner) for inner in value]
+    return value
 
 
 async def _of_before(pass_: Pass, call: _Call, known: Receipt) -> Receipt | None:
@@ -472,7 +485,7 @@ async def _acted(
     except (NotDone, ConnectionRefusedError) as error:
         anew = isinstance(error, PrepareAgain)
         await pass_.deliver(_void(pass_, replace(intent, prepared="") if anew else intent))
-        raise NotDone(str(error)) from error
+        raise (PrepareAgain if anew else NotDone)(str(error)) from error
     except Exception as error:
         if effect.repeat:
             await pass_.deliver(_void(pass_, intent))
@@ -585,7 +598,7 @@ async def _in_doubt(
         await pass_.block(doubted(intent.key, effect.name, value=schema))
     await _check_actor(pass_, effect, intent)
     found, unknown = await _probed(pass_, effect, intent, args, kwargs)
-    if early and not effect.fenced and (unknown is not None or isinstance(found, NotDone)):
+    if early and effect.fenced is not True and (unknown is not None or isinstance(found, NotDone)):
         # Until its time is over, what the dead process had sent may still arrive.
         await _settles(pass_, effect, intent, settled)
     if unknown is not None:

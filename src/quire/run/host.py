@@ -102,8 +102,8 @@ class Host(Protocol):
         """Look whether it happened."""
         ...
 
-    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
-        """Take it back."""
+    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> object:
+        """Take it back. ``Kept``: nothing was taken back, and why."""
         ...
 
     def known_dead(self, worker: Worker) -> bool:

@@ -27,7 +27,7 @@ from quire.run.calls import returns
 from quire.run.failure import failure_of
 from quire.run.host import OnVerdict
 from quire.run.passes import Pass
-from quire.workflows.effect import Act, find_effect
+from quire.workflows.effect import Act, Effect, Kept, find_effect
 from quire.workflows.retry import Retry
 
 RETRY = Retry(1)
@@ -70,26 +70,57 @@ async def _undone(pass_: Pass) -> list[Wait]:
         return _settled_first(pass_, open_intents) or [doubted(r.key, r.name) for r in open_intents]
     todo = [r for r in receipts if r.kind is Kind.ONCE and r.stage is Stage.DONE and r.undo]
     for receipt in todo:
-        key = key_of("undo", receipt.key)
-        earlier = undos.get(key)
-        if earlier is not None and earlier.stage is Stage.DONE:
-            await pass_.deliver(replace(receipt, stage=Stage.UNDONE))
-            continue
-        if earlier is not None and earlier.open:
-            return [doubted(key, f"undo of {receipt.name}")]
-        if receipt.unfit:
-            return [valueless(receipt.key, receipt.name, "", None)]
-        problem = await _undo(pass_, receipt, key, earlier, workflows[receipt.record_id])
-        if problem:
-            return [doubted(key, f"undo of {receipt.name}", problem)]
+        earlier = undos.get(key_of("undo", receipt.key))
+        if waits := await _taken_back(pass_, receipt, earlier, workflows[receipt.record_id]):
+            return waits
         if pass_.lost:
             return []
     return []
 
 
-async def _undo(pass_: Pass, receipt: Receipt, key: str, earlier: Receipt | None, workflow: str) -> str:
-    """Take one receipt of this workflow back; ``earlier``: the last try. Answer what went wrong, if anything did."""
+async def _taken_back(pass_: Pass, receipt: Receipt, earlier: Receipt | None, workflow: str) -> list[Wait]:
+    """Take one receipt back, unless it is already. Return what comes before that, or is asked. ``earlier``: a try."""
+    key = key_of("undo", receipt.key)
     effect = find_effect(receipt.undo)
+    repeats = effect is not None and effect.undo_repeat
+    if earlier is not None and earlier.stage is Stage.DONE:
+        await pass_.deliver(replace(receipt, stage=Stage.UNDONE))
+        return []
+    if earlier is not None and earlier.open:
+        if not repeats:
+            return [doubted(key, f"undo of {receipt.name}")]
+        if waits := _settled_first(pass_, [earlier]):
+            return waits
+        await pass_.deliver(replace(earlier, stage=Stage.VOID))
+    if receipt.unfit:
+        return [valueless(receipt.key, receipt.name, "", None)]
+    problem = await _undo(pass_, effect, receipt, key, earlier, workflow)
+    if not problem:
+        return []
+    again = _again(pass_, receipt, key) if repeats else None
+    return [again or doubted(key, f"undo of {receipt.name}", problem)]
+
+
+def _again(pass_: Pass, receipt: Receipt, key: str) -> Wait | None:
+    """When to call an undo once more that may be called again; None: often enough, and a person decides."""
+    key = f"{key}settle"
+    earlier = pass_.remembered.get(key)
+    pause = FIRST_PAUSE if earlier is None else 4 * (earlier.about or {}).get("pause", FIRST_PAUSE)
+    if pause > MOST_PAUSE:
+        return None
+    until = pass_.host.now() + pause
+    return Wait(On.TIMER, key=key, name=f"undo of {receipt.name} again", until=until, about={"pause": pause})
+
+
+async def _undo(
+    pass_: Pass,
+    effect: Effect[Any, Any, Any] | None,
+    receipt: Receipt,
+    key: str,
+    earlier: Receipt | None,
+    workflow: str,
+) -> str:
+    """Take one receipt of this workflow back; ``earlier``: the last try. Answer what went wrong, if anything did."""
     if effect is None or effect.undo is None:
         return f"no effect {receipt.undo!r} with an undo is declared here"
     if connection := effects.connection_of(receipt.actor):
@@ -123,11 +154,16 @@ async def _undo(pass_: Pass, receipt: Receipt, key: str, earlier: Receipt | None
         return "the worker was away too long; it did not act"
     try:
         async with asyncio.timeout(left):
-            await host.undo(effect, act, value)
+            said = await host.undo(effect, act, value)
     except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
         tried = failure_of(error)
         pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", **tried._asdict())
+        if effect.undo_repeat:
+            await pass_.facts([replace(intent, act_by=host.now())])
         return tried.error
+    if isinstance(said, Kept):
+        pass_.tell("effect.kept", effect=receipt.name, error=str(said))
+        await pass_.facts(())
     await pass_.deliver(host.keyring.signed(replace(intent, stage=Stage.DONE)), replace(receipt, stage=Stage.UNDONE))
     return ""
 

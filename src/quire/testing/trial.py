@@ -87,9 +87,10 @@ class _TrialWorker(Worker):
         done = self.trial._done.get(act.key)
         return NotDone() if done is None else done[0]
 
-    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
-        await super().undo(effect, act, value)
+    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> object:
+        said = await super().undo(effect, act, value)
         self.trial._done[act.key] = (None,)
+        return said
 
     def known_dead(self, worker: WorkerRow) -> bool:
         return worker.worker_id != self.worker_id

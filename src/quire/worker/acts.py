@@ -40,9 +40,9 @@ class Acts:
         assert effect.probe is not None
         return await self._called(effect.probe, act, act, *args, **kwargs)
 
-    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
+    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> object:
         assert effect.undo is not None
-        await contained(self._called(effect.undo, act, act, value))
+        return await contained(self._called(effect.undo, act, act, value))
 
     async def _called(self, fn: Callable[..., Any], act: Act[Any], *args: Any, **kwargs: Any) -> Any:
         """Call a part of an effect; a plain function in a thread. One that gets its thread too late is not called."""

@@ -155,8 +155,8 @@ class Worker:
     async def probe(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
         return await self.acts.probe(effect, act, args, kwargs)
 
-    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> None:
-        await self.acts.undo(effect, act, value)
+    async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> object:
+        return await self.acts.undo(effect, act, value)
 
     def late(self, work: Coroutine[Any, Any, None]) -> None:
         self.acts.late(work)

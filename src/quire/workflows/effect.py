@@ -12,7 +12,19 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast, get_args, get_origin, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    cast,
+    get_args,
+    get_origin,
+    overload,
+)
 
 from typing_extensions import TypeVar
 
@@ -37,6 +49,10 @@ DEFAULT_SECONDS = 30.0
 
 class NotDone(Exception):
     """It surely did not happen. A probe returns it; an act raises it."""
+
+
+class Kept(str):
+    """What an undo returns that took nothing back, as because a person has changed the thing since: a sentence why."""
 
 
 class PrepareAgain(NotDone):
@@ -115,7 +131,10 @@ class Effect(Generic[P, T, X]):
     #: Acting again is harmless.
     repeat: bool = False
     #: The target itself refuses a second act with the same key: then "not there" is sure enough to act again.
-    fenced: bool = False
+    #: ``"settled"``: it is once the act's time and ``settle`` are over, for nothing that was sent arrives after them.
+    fenced: bool | Literal["settled"] = False
+    #: Its undo finds out by itself what it has done already: after a kill it is called again, and no person is asked.
+    undo_repeat: bool = False
     retry: Retry = NEVER
     #: The act is given up after this.
     timeout: Span = "30s"
@@ -278,7 +297,8 @@ def effect(act: Callable[Concatenate[Act[X], P], T], /) -> Effect[P, T, X]: ...
 def effect(
     *,
     repeat: bool = False,
-    fenced: bool = False,
+    fenced: bool | Literal["settled"] = False,
+    undo_repeat: bool = False,
     retry: Retry = ...,
     timeout: Span = "30s",
     settle: Span = "60s",
@@ -294,7 +314,8 @@ def effect(
     probe: Callable[Concatenate[Act[X], P], Awaitable[T | NotDone]] | None = None,
     undo: Callable[[Act[X], T], object] | None = None,
     repeat: bool = False,
-    fenced: bool = False,
+    fenced: bool | Literal["settled"] = False,
+    undo_repeat: bool = False,
     retry: Retry = ...,
     timeout: Span = "30s",
     settle: Span = "60s",
@@ -310,7 +331,8 @@ def effect(
     probe: Callable[Concatenate[Act[X], P], T | NotDone],
     undo: Callable[[Act[X], T], object] | None = None,
     repeat: bool = False,
-    fenced: bool = False,
+    fenced: bool | Literal["settled"] = False,
+    undo_repeat: bool = False,
     retry: Retry = ...,
     timeout: Span = "30s",
     settle: Span = "60s",
@@ -338,7 +360,19 @@ def effect(act: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return declare if act is None else declare(act)
 
 
-_OPTIONS = ("probe", "undo", "repeat", "fenced", "retry", "timeout", "settle", "rate", "prepare", "actor")
+_OPTIONS = (
+    "probe",
+    "undo",
+    "repeat",
+    "fenced",
+    "undo_repeat",
+    "retry",
+    "timeout",
+    "settle",
+    "rate",
+    "prepare",
+    "actor",
+)
 
 
 def _check(fn: Any, options: Mapping[str, Any]) -> None:
@@ -362,8 +396,9 @@ def _check(fn: Any, options: Mapping[str, Any]) -> None:
     if undo is not None and not declared.accepts(undo, 2):
         raise DefinitionError(f"the undo of {whose} cannot be called as undo(act, value), with the value of the act")
     _check_before(options, whose, places, named)
-    for word in ("repeat", "fenced"):
+    for word in ("repeat", "undo_repeat"):
         declared.word(options.get(word, False), (True, False), f"{word} of {whose}")
+    declared.word(options.get("fenced", False), (True, False, "settled"), f"fenced of {whose}")
     check_retry(options.get("retry", NEVER), whose)
     declared.span(options.get("timeout", "30s"), f"the timeout of {whose}", least=1e-9)
     declared.span(options.get("settle", "60s"), f"the settle of {whose}")

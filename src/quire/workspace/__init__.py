@@ -14,5 +14,6 @@ from quire.workspace.values import Event as Event
 from quire.workspace.values import File as File
 from quire.workspace.values import Filled as Filled
 from quire.workspace.values import Sent as Sent
+from quire.workspace.values import Shared as Shared
 
-__all__ = ["Event", "File", "Filled", "Sent", "calendar", "connected", "docs", "drive", "gmail"]
+__all__ = ["Event", "File", "Filled", "Sent", "Shared", "calendar", "connected", "docs", "drive", "gmail"]

@@ -119,8 +119,8 @@ NEEDS: Mapping[str, Needs] = {
 def name_of(effect: Effect[..., object, object]) -> str:
     """``drive.folder`` for the effect of that name; empty for one that is none of these."""
     module, _, name = effect.path.partition(":")
-    package, _, product = module.rpartition(".")
-    return f"{product}.{name}" if package == "quire.workspace" else ""
+    words = module.split(".")
+    return f"{words[2]}.{name}" if words[:2] == ["quire", "workspace"] else ""
 
 
 def needs_of(effect: Effect[..., object, object]) -> Needs | None:

@@ -23,6 +23,18 @@ class File:
     name: str
     url: str
     mime: str = ""
+    #: The hash of its content; empty for folders and Google's own documents.
+    md5: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A role that a person was given on a file."""
+
+    file: str
+    permission: str
+    who: str
+    role: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ def test_the_reference_of_errors_is_up_to_date_and_each_says_what_to_do() -> Non
     assert (DOCS / "errors.md").read_text() == error_reference.markdown(), (
         "run: python -m quire.surfaces.cli.error_reference > docs/errors.md"
     )
-    silent = [kind.__name__ for kind in error_reference.classes()[1:] if not error_reference.told(kind)[1]]
+    silent = [kind.__name__ for kind in error_reference.classes()[1:] if not error_reference.when_and_remedy(kind)[1]]
     assert silent == []
 
 

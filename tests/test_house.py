@@ -75,21 +75,8 @@ MORE_COMPLEX = {
     "testing/conformance/ordered.py _make": 22,
     "worker/dispatcher.py _dispatched": 33,
 }
-#: The word `told`, by the folder, outside of `testing`.
-TOLD = {
-    "agents": 3,
-    "client": 0,
-    "explain": 0,
-    "folder": 0,
-    "google": 0,
-    "ledger": 0,
-    "model": 0,
-    "run": 0,
-    "surfaces": 332,
-    "upkeep": 0,
-    "worker": 0,
-    "workflows": 0,
-}
+#: Where the word `told` stands: the name of a stored key that is older than this rule. Nowhere else.
+TOLD = {"surfaces/alerts/book.py": 1}
 #: Lines that reach into a row by the position of a column.
 POSITIONAL = {
     "ledger/columns.py": 4,
@@ -189,12 +176,17 @@ def depths() -> dict[str, int]:
     }
 
 
-def told() -> Counter[str]:
-    found: Counter[str] = Counter()
-    for name, text in sources().items():
-        if not name.startswith("testing/"):
-            found[name.partition("/")[0]] += text.count("told")
-    return +found
+def told() -> dict[str, int]:
+    """The files that use the word `told`, outside of `testing`: code, scripts and pages, in names and in sentences.
+
+    `ToldClock` is a public name. A migration is stored by its text, so its comments stay.
+    """
+    counts = {
+        str(path.relative_to(SRC)): path.read_text(encoding="utf-8").replace("ToldClock", "").lower().count("told")
+        for path in SRC.rglob("*")
+        if path.suffix in {".py", ".js", ".css", ".html", ".gs"} and not path.is_relative_to(SRC / "testing")
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 _BY_POSITION = re.compile(r"tuple\.__new__|field_names\(\w+\)(\.index\(|\[)|field_values\([^)]*\)\[")
@@ -262,7 +254,7 @@ def test_no_function_is_too_complex() -> None:
     assert not tangled, f"part these functions, or make a table of their cases: {tangled}"
 
 
-def test_the_word_told_goes() -> None:
+def test_the_word_told_is_gone() -> None:
     more = over(told(), 0, TOLD)
     assert not more, f"say what it is (a body, a line, an answer, given_now, as_json, in_words): {more}"
 

@@ -84,7 +84,7 @@ def story_json(story: Story) -> dict[str, Any]:
 
 def money(spent: Spend) -> dict[str, Any]:
     """What was spent: numbers, and the same in words."""
-    return {**spent.model_dump(), "tokens": spent.tokens, "told": spent.in_words()}
+    return {**spent.model_dump(), "tokens": spent.tokens, "in_words": spent.in_words()}
 
 
 def _about(story: Story, spec: AgentSpec) -> dict[str, Any]:

@@ -47,7 +47,7 @@ KEYS = (
     Key("who", "text", "who acts through this command line, for the log"),
     Key("callers", "table", "who may call the API: a name for each key's hash"),
     Key("oidc", "table", "where people sign in with OpenID Connect, and their roles"),
-    Key("alerts", "table", "where people are told of what is stuck: a channel for each name"),
+    Key("alerts", "table", "where people hear of what is stuck: a channel for each name"),
     Key("telemetry", "table", "where traces and metrics go (otlp), and how log lines look (logs)"),
     Key("groups", "tables", "groups of people that questions are put to, and their members"),
     Key("states", "parts", "workflows that are only states, each with its moves and the tab that it is bound to"),
@@ -150,7 +150,7 @@ def load(
     else:
         path = _found(start)
     base = path.parent if path is not None else start
-    told = _read(path) if path is not None else {}
+    in_file = _read(path) if path is not None else {}
     values = {}
     for key in KEYS:
         given = (flags or {}).get(key.name)
@@ -159,8 +159,8 @@ def load(
             value = Value(_placed(key, given, start), "flag")
         elif environ.get(variable) and key.shape in ("text", "list"):
             value = Value(_placed(key, _from_environment(key, environ[variable]), start), f"environment {variable}")
-        elif key.name in told:
-            value = Value(_placed(key, told[key.name], base), str(path))
+        elif key.name in in_file:
+            value = Value(_placed(key, in_file[key.name], base), str(path))
         else:
             value = Value(_placed(key, _default(key), base), "default")
         values[key.name] = value
@@ -208,7 +208,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _line(text: str, name: str) -> int:
-    """Where the key stands; 1 if it cannot be told."""
+    """Where the key stands; 1 if nobody can say."""
     plain = re.compile(rf"\s*(?:\[(?:tool\.quire\.)?{re.escape(name)}\]|[\"']?{re.escape(name)}[\"']?\s*[.=])")
     return next((number for number, line in enumerate(text.splitlines(), 1) if plain.match(line)), 1)
 
@@ -304,7 +304,7 @@ def states_in(path: Path) -> tuple[dict[str, dict[str, Any]], str]:
     return found.get("states", {}), os.environ.get("QUIRE_PANEL") or found.get("panel", "")
 
 
-def told(config: Config) -> Iterator[tuple[str, Any, str]]:
+def shown(config: Config) -> Iterator[tuple[str, Any, str]]:
     """Each key with its value, as it may be shown, and where that comes from."""
     for key in KEYS:
         value, source = config.values[key.name]

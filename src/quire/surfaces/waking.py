@@ -39,7 +39,7 @@ async def leave_hint(ledger: Ledger) -> None:
         if kept is None or not 0 <= now - float(parse(kept.value)["at"]) < least:
             await ledger.keep(Setting(WOKE, dump({"at": now}), kept.version if kept is not None else 0))
     except QuireError as error:
-        log.info("the panel is not told that it was woken: %s", error)
+        log.info("the panel does not know that it was woken: %s", error)
 
 
 async def last_hint(ledger: Ledger) -> int:

@@ -316,11 +316,11 @@ class Plan:
             by=reducer.id,
             status="done" if whole else "partial",
             blueprint=self.data["hash"],
-            agents=[self._told(name) for name in self.agents],
+            agents=[self._report_of(name) for name in self.agents],
             spent=spent,
         )
 
-    def _told(self, agent_id: str) -> AgentReport:
+    def _report_of(self, agent_id: str) -> AgentReport:
         agent = self.agents[agent_id]
         status = "unfinished" if agent["status"] == "going" else agent["status"]
         spent = Spend.model_validate(agent.get("spent") or {})

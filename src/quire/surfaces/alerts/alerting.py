@@ -1,6 +1,6 @@
-"""Alerting: look, write down what is to be told, tell it, write down that it was told.
+"""Alerting: find what is stuck, write down what is to be sent, send it, write down that it was sent.
 
-The book lies in the ledger, with a lease, so of many processes one tells. An alert is written down before it is sent
+The book lies in the ledger, with a lease, so of many processes one sends. An alert is written down before it is sent
 and crossed out after it arrived: a process that dies in between leaves it to the next, which sends it again under the
 same id. No record depends on any of this.
 """
@@ -54,14 +54,14 @@ class Alerting:
         try:
             if not await self._take():
                 return 0
-            return await self._told()
+            return await self._looked()
         except LedgerUnavailable:
             return 0
         except QuireError as error:
             log.warning("alerts: %s", error)
             return 0
 
-    async def _told(self) -> int:
+    async def _looked(self) -> int:
         ledger = self.client.ledger
         now = await ledger.now()
         found = await stuck.look(ledger, self._groups)
@@ -78,7 +78,7 @@ class Alerting:
                     continue
                 arrived += await self._sent(channel, one)
                 if not await self._keep():
-                    return arrived  # another process tells from now on
+                    return arrived  # another process sends from now on
         return arrived
 
     async def _sent(self, channel: Channel, one: book.Waiting) -> int:
@@ -121,7 +121,7 @@ def _same(before: dict[str, book.Page], after: dict[str, book.Page]) -> bool:
     """Nothing that must be written: when a cause was seen last may be a little old in the book."""
 
     def kept(page: book.Page) -> book.Page:
-        told = {key: replace(row, seen_at=0.0) for key, row in page.told.items()}
-        return replace(page, told=told, moments=())
+        alerted = {key: replace(row, seen_at=0.0) for key, row in page.alerted.items()}
+        return replace(page, alerted=alerted, moments=())
 
     return {name: kept(page) for name, page in before.items()} == {name: kept(page) for name, page in after.items()}

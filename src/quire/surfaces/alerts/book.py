@@ -1,7 +1,9 @@
-"""What is told and when: one alert for each cause, no storm, nothing lost. Pure: state and findings in, state out.
+"""Which alerts are sent, and when: one alert for each cause, no storm, nothing lost.
 
-A channel's page remembers the causes that were told of and what waits to be sent. A cause is told at once; while it
-lasts, it is told again only if more came to it and the quiet period is over. Many new causes of one place are one
+The functions are pure: state and findings come in, the new state goes out.
+
+A channel's page remembers the causes that were sent and what waits to be sent. A cause is sent at once; while it
+lasts, it is sent again only if more came to it and the quiet period is over. Many new causes of one place are one
 alert. A channel gets at most ``MOST`` alerts in a quiet period: the last one of them tells how many causes more there
 are, and what comes after that waits.
 """
@@ -23,11 +25,13 @@ APART = 3
 BACK_OFF, LONGEST = 30.0, 3600.0
 #: After so long an alert that could not be sent is given up.
 GIVE_UP = 86400.0
+#: The name under which a page keeps the causes that were sent: pages in ledgers have it from the beginning.
+_ALERTED = "told"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A cause that was told of."""
+class Alerted:
+    """A cause that people were alerted to."""
 
     at: float
     #: The newest moment at which a record had come to it then.
@@ -50,7 +54,7 @@ class Waiting:
 class Page:
     """One channel's memory."""
 
-    told: Mapping[str, Told] = field(default_factory=dict)
+    alerted: Mapping[str, Alerted] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     #: When alerts were made in the last quiet period.
     moments: tuple[float, ...] = ()
@@ -67,15 +71,15 @@ def kind_of(finding: Finding) -> str:
 def planned(page: Page, findings: Iterable[Finding], now: float, quiet: float, kinds: Iterable[str]) -> Page:
     """The page after a look at what is stuck: new alerts wait to be sent."""
     wanted = [finding for finding in findings if kind_of(finding) in kinds]
-    told = dict(page.told)
+    alerted = dict(page.alerted)
     fresh: list[tuple[str, Finding]] = []
     for finding in wanted:
         key = _key(finding)
-        known = told.get(key)
+        known = alerted.get(key)
         if known is None or (now - known.at >= quiet and finding.latest > known.latest):
             fresh.append((key, finding))
         if known is not None:
-            told[key] = replace(known, seen_at=now)
+            alerted[key] = replace(known, seen_at=now)
     moments = tuple(moment for moment in page.moments if now - moment < quiet)
     room = MOST - len(moments)
     groups = _grouped(fresh)
@@ -86,11 +90,11 @@ def planned(page: Page, findings: Iterable[Finding], now: float, quiet: float, k
         made.append(_summary(rest, now))
     for group in (*sending, *rest):
         for key, finding in group:
-            told[key] = Told(now, finding.latest, now)
+            alerted[key] = Alerted(now, finding.latest, now)
     # A cause that is gone is remembered for a quiet period: one that comes and goes is no storm either.
-    told = {key: row for key, row in told.items() if now - row.seen_at < quiet or now - row.at < quiet}
+    alerted = {key: row for key, row in alerted.items() if now - row.seen_at < quiet or now - row.at < quiet}
     waiting = (*page.waiting, *(Waiting(alert, now, now) for alert in made))
-    return Page(told, waiting, (*moments, *(now for _ in made)))
+    return Page(alerted, waiting, (*moments, *(now for _ in made)))
 
 
 def _grouped(fresh: Sequence[tuple[str, Finding]]) -> list[list[tuple[str, Finding]]]:
@@ -123,7 +127,7 @@ def _summary(rest: Sequence[Sequence[tuple[str, Finding]]], now: float) -> Alert
     count = sum(len(group) for group in rest)
     keys = [key for group in rest for key, _ in group]
     kinds = sorted({kind_of(finding) for group in rest for _, finding in group})
-    text = f"{count} more causes ({', '.join(kinds)}); they are not told one by one. Look: quire, or the dashboard"
+    text = f"{count} more causes ({', '.join(kinds)}); they are not sent one by one. Look: quire, or the dashboard"
     return Alert(_id(keys, now), "many", text, count)
 
 
@@ -149,7 +153,7 @@ def failed(page: Page, alert_id: str, now: float, problem: str) -> Page:
 
 def page_json(page: Page) -> dict[str, Any]:
     return {
-        "told": {key: [row.at, row.latest, row.seen_at] for key, row in page.told.items()},
+        _ALERTED: {key: [row.at, row.latest, row.seen_at] for key, row in page.alerted.items()},
         "waiting": [
             [
                 one.alert._asdict() | {"record_ids": list(one.alert.record_ids)},
@@ -166,7 +170,8 @@ def page_json(page: Page) -> dict[str, Any]:
 
 def read_page(kept: Mapping[str, Any]) -> Page:
     waiting = tuple(
-        Waiting(Alert(**(told | {"record_ids": tuple(told["record_ids"])})), made_at, next_at, tries, problem)
-        for told, made_at, next_at, tries, problem in kept["waiting"]
+        Waiting(Alert(**(alert | {"record_ids": tuple(alert["record_ids"])})), made_at, next_at, tries, problem)
+        for alert, made_at, next_at, tries, problem in kept["waiting"]
     )
-    return Page({key: Told(*row) for key, row in kept["told"].items()}, waiting, tuple(kept["moments"]))
+    alerted = {key: Alerted(*row) for key, row in kept[_ALERTED].items()}
+    return Page(alerted, waiting, tuple(kept["moments"]))

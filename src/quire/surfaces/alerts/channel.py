@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 from quire.clock import seconds
 from quire.errors import InputError, did_you_mean
 
-#: What is told of, and the findings (``quire.explain.stuck``) that are told as it.
+#: What people are alerted to, and the findings (``quire.explain.stuck``) that belong to each.
 KINDS = {
     "error": ("error",),
     "approval": ("asks", "doubt"),
@@ -38,7 +38,7 @@ class Alerts(NamedTuple):
 
     channels: tuple[Channel, ...]
     kinds: frozenset[str] = frozenset(KINDS)
-    #: The same cause is not told again before this long.
+    #: The same cause is not sent again before this long.
     quiet: float = 3600.0
     smtp: str = ""
     sender: str = ""
@@ -66,28 +66,28 @@ class Alert(NamedTuple):
         return f"Quire: {self.kind}{where}{some}"
 
 
-def read(told: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Alerts | None:
+def read(table: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Alerts | None:
     """The channels that are configured; None: there are none. One sentence for whatever is wrong."""
-    if not told:
+    if not table:
         return None
-    channels = tuple(_channel(name, text, environ) for name, text in told.items() if name not in SETTINGS)
+    channels = tuple(_channel(name, text, environ) for name, text in table.items() if name not in SETTINGS)
     if not channels:
         raise InputError('alerts: no channel is named; write one like ops = "slack:$SLACK_URL"')
-    smtp = _resolved("smtp", told.get("smtp", ""), environ)
+    smtp = _resolved("smtp", table.get("smtp", ""), environ)
     mails = any(channel.way == "mailto" for channel in channels)
     if mails and (urlsplit(smtp).scheme not in ("smtp", "smtps") or not _host(smtp)):
         raise InputError('alerts: mail needs smtp = "smtp://user@host:587" or "smtps://user@host"')
-    kinds = frozenset(re.split(r"[,\s]+", told["only"].strip())) if told.get("only") else frozenset(KINDS)
+    kinds = frozenset(re.split(r"[,\s]+", table["only"].strip())) if table.get("only") else frozenset(KINDS)
     for kind in sorted(kinds):
         if kind not in KINDS:
             raise InputError(f"alerts.only: there is no kind {kind!r}{did_you_mean(kind, KINDS)}")
-    quiet = seconds(told["quiet"]) if told.get("quiet") else 3600.0
+    quiet = seconds(table["quiet"]) if table.get("quiet") else 3600.0
     if quiet <= 0:
-        raise InputError("alerts.quiet must be longer than nothing: the same cause is not told again before")
+        raise InputError("alerts.quiet must be longer than nothing: the same cause is not sent again before")
     user = unquote(urlsplit(smtp).username or "")
     host = urlsplit(smtp).hostname or "localhost"
-    sender = told.get("sender") or (user if "@" in user else f"quire@{host}")
-    secret = _resolved("secret", told.get("secret", ""), environ)
+    sender = table.get("sender") or (user if "@" in user else f"quire@{host}")
+    secret = _resolved("secret", table.get("secret", ""), environ)
     if secret and len(secret) < 16:
         raise InputError("alerts.secret is too short to sign with: take 16 random characters or more")
     return Alerts(channels, kinds, quiet, smtp, sender, environ.get(PASSWORD, ""), secret)

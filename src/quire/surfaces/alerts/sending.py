@@ -27,7 +27,7 @@ SECONDS = 10.0
 
 
 class NotSent(QuireError):
-    """The alert did not arrive, as far as can be told."""
+    """The alert did not arrive, as far as anybody knows."""
 
 
 async def send(alerts: Alerts, channel: Channel, alert: Alert, now: float) -> None:

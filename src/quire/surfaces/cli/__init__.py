@@ -156,13 +156,13 @@ class Quire(click.Group):
         session = Session(json="--json" in options, debug="--debug" in options)
         extra.setdefault("obj", session)
         extra.setdefault("complete_var", "_QUIRE_COMPLETE")
-        from quire.surfaces.cli.refusal import told
+        from quire.surfaces.cli.refusal import say
 
         try:
             _check_text(words)
             code = super().main(words, "quire", standalone_mode=False, **extra)
         except BaseException as error:  # noqa: BLE001 - no traceback reaches a user
-            code = told(error, session)
+            code = say(error, session)
         sys.exit(int(code) if isinstance(code, int) else 0)
 
 

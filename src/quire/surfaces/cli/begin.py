@@ -239,7 +239,7 @@ def check(session: Session, files: Sequence[str]) -> int:
             found = load_file(file)
         except QuireError as error:
             problems += 1
-            _told(session, file, "", str(error))
+            _say_problem(session, file, "", str(error))
             continue
         for workflow in found:
             wrong = workflow.problems() or misuses(workflow)
@@ -257,7 +257,7 @@ def check(session: Session, files: Sequence[str]) -> int:
                 wrong.append(str(error))
             problems += len(wrong)
             for problem in wrong:
-                _told(session, file, workflow.name, problem)
+                _say_problem(session, file, workflow.name, problem)
             if not wrong:
                 steps = " → ".join(workflow.steps)
                 if session.json:
@@ -266,14 +266,14 @@ def check(session: Session, files: Sequence[str]) -> int:
                     session.out.say(f"{file}: {workflow.name} is well: {steps}", colour="green")
     for lost in _lost_steps(session, listed):
         problems += 1
-        _told(session, "", "", lost)
+        _say_problem(session, "", "", lost)
     for text in unlisted(listed):
-        _told(session, "", "", text, colour="yellow")
+        _say_problem(session, "", "", text, colour="yellow")
     try:
         deps_factory(session.config.deps)
     except QuireError as error:
         problems += 1
-        _told(session, "quire.toml", "", str(error))
+        _say_problem(session, "quire.toml", "", str(error))
     return Exit.BAD_INPUT if problems else Exit.OK
 
 
@@ -295,7 +295,7 @@ def _lost_steps(session: Session, workflows: Sequence[Workflow[Any, Any, Any]]) 
         return []
 
 
-def _told(session: Session, file: str, workflow: str, problem: str, colour: str = "red") -> None:
+def _say_problem(session: Session, file: str, workflow: str, problem: str, colour: str = "red") -> None:
     if session.json:
         session.out.emit({"file": file or None, "workflow": workflow or None, "problem": problem})
     else:
@@ -306,9 +306,9 @@ def _told(session: Session, file: str, workflow: str, problem: str, colour: str 
 @verb("config", example="quire config")
 def config(session: Session) -> None:
     """Show each setting, its value and where it comes from: flag, environment, file or default."""
-    from quire.surfaces.config import told
+    from quire.surfaces.config import shown
 
-    rows = list(told(session.config))
+    rows = list(shown(session.config))
     if session.json:
         for name, value, source in rows:
             session.out.emit({"key": name, "value": value, "source": source})

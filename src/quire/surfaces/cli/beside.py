@@ -36,7 +36,7 @@ async def _alerting(session: Session, client: Client) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        with suppress(QuireError):  # what is not told now, the next process tells
+        with suppress(QuireError):  # what is not sent now, the next process sends
             await telling.once()
             await telling.release()
 
@@ -44,9 +44,9 @@ async def _alerting(session: Session, client: Client) -> AsyncIterator[None]:
 _TELEMETRY = ("otlp", "logs")
 
 
-def checked_telemetry(told: dict[str, str]) -> dict[str, str]:
+def checked_telemetry(settings: dict[str, str]) -> dict[str, str]:
     """What ``[telemetry]`` says; refused if it cannot be."""
-    for name, value in told.items():
+    for name, value in settings.items():
         if name not in _TELEMETRY:
             raise InputError(f"telemetry: there is no {name!r}{did_you_mean(name, _TELEMETRY)}")
         if name == "logs" and value not in ("json", "text"):
@@ -55,7 +55,7 @@ def checked_telemetry(told: dict[str, str]) -> dict[str, str]:
             raise InputError(
                 f"telemetry.otlp is the address of a collector, like 'http://localhost:4318', not {value!r}"
             )
-    return told
+    return settings
 
 
 @asynccontextmanager

@@ -234,8 +234,10 @@ class Demo:
         say(f"  {len(probed)} acts had no receipt when their worker died: the new one found them on the site;")
         say(f"  {edited} posts carry the editor's words; it took {took:.1f} s.")
         if self.out.json:
-            told = {"articles": len(records), "posts": len(posts), "twice": len(twice), "receipts": len(acts)}
-            self.out.emit({**told, "found": len(probed), "proven": proven, "folder": str(self.folder), "seconds": took})
+            proof = {"articles": len(records), "posts": len(posts), "twice": len(twice), "receipts": len(acts)}
+            self.out.emit(
+                {**proof, "found": len(probed), "proven": proven, "folder": str(self.folder), "seconds": took}
+            )
         if not proven:
             raise QuireError(f"the proof failed; the ledger is in {self.folder}")
         say("Nothing was lost, nothing was done twice.", colour="green", bold=True)
@@ -272,7 +274,7 @@ class _Picture:
         self.lines: list[tuple[str, str]] = []
         self._live: Any = None
         self._last = ""
-        self._told_at = 0.0
+        self._said_at = 0.0
         if out.terminal:
             from rich.live import Live
 
@@ -293,8 +295,8 @@ class _Picture:
             return
         text = ", ".join(f"{by_step[step]} {step or 'done'}" for step in _STEPS if by_step[step])
         now = SYSTEM.boottime()
-        if text != self._last and now - self._told_at > 0.4:
-            self._last, self._told_at = text, now
+        if text != self._last and now - self._said_at > 0.4:
+            self._last, self._said_at = text, now
             self.out.say(f"  {text}; {posts} posts", dim=True)
 
     def _bars(self, by_step: Counter[str], posts: int) -> Any:

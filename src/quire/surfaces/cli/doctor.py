@@ -122,8 +122,8 @@ async def _answered_all(session: Session, client: Client, choice: str, workflow:
     while found := await client.find(workflow=workflow, status=Status.NEEDS_APPROVAL, after=after, limit=500):
         after = found[-1].record_id
         asking = [(record.record_id, asked.key) for record in found if (asked := adoption.asked(record)) is not None]
-        told = await asyncio.gather(*(answer(*each) for each in asking))
-        for (record_id, _), outcome in zip(asking, told, strict=True):
+        done = await asyncio.gather(*(answer(*each) for each in asking))
+        for (record_id, _), outcome in zip(asking, done, strict=True):
             if isinstance(outcome, QuireError):
                 refused += 1
                 session.out.say(f"{record_id}: {outcome}", colour="red")
@@ -168,11 +168,11 @@ def _repaired(session: Session) -> Iterator[Finding]:
         yield well("there is nothing to repair in a ledger of this kind")
         return
     try:
-        told: list[str] = session.run(work())
+        done: list[str] = session.run(work())
     except QuireError as error:
         yield ill(str(error))
         return
-    yield from map(well, told or ["there is nothing to repair"])
+    yield from map(well, done or ["there is nothing to repair"])
 
 
 def _machine(*, sqlite: bool = True) -> Iterator[Finding]:
@@ -209,7 +209,7 @@ def _ledger_file(session: Session) -> Iterator[Finding]:
         yield ill(f"{str(folder)!r} cannot be written by this user")
 
 
-#: A folder that is behind by so many seconds is told of.
+#: A folder that is behind by so many seconds is reported.
 _LATE = 60.0
 
 

@@ -51,7 +51,7 @@ def _below(family: type[QuireError], known: list[type[QuireError]]) -> Iterator[
             yield from _below(kind, known)
 
 
-def told(kind: type[Exception]) -> tuple[str, str]:
+def when_and_remedy(kind: type[Exception]) -> tuple[str, str]:
     """When it is raised, and what to do then."""
     text = " ".join((inspect.getdoc(kind) or "").split()).replace("``", "`")
     when, _, remedy = text.partition(". ")
@@ -64,10 +64,10 @@ def markdown() -> str:
     for kind in classes():
         if kind is QuireError:
             continue
-        when, remedy = told(kind)
+        when, remedy = when_and_remedy(kind)
         names = f"`{kind.__name__}` | `{kind.__mro__[1].__name__}`"
         rows.append(f"| {names} | {int(exit_code(kind('')))} | {_cell(when)} | {_cell(remedy)} |")
-    raised = [f"| `{kind.__name__}` | {_cell(' '.join(told(kind)).strip())} |" for kind in (Fail, NotDone)]
+    raised = [f"| `{kind.__name__}` | {_cell(' '.join(when_and_remedy(kind)).strip())} |" for kind in (Fail, NotDone)]
     raised.append("| any other exception | A try failed; `Retry` says whether and when there is another. |")
     return f"{_HEAD}\n" + "\n".join(rows) + f"\n{_RAISED}" + "\n".join(raised) + "\n"
 

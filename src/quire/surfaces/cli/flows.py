@@ -102,11 +102,11 @@ def load_module(path: Path) -> Any:
         del sys.modules[name]
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise _told(path, error) from error
+        raise _quire_error(path, error) from error
     return module
 
 
-def _told(path: Path, error: BaseException) -> QuireError:
+def _quire_error(path: Path, error: BaseException) -> QuireError:
     shown = str(path)
     match error:
         case SyntaxError(lineno=line, msg=message):

@@ -48,9 +48,9 @@ async def follow(session: Session, client: Client, record_id: str) -> int:
             return code
         if not warned and record.status is Status.PENDING:
             warned = True
-            told = why_of(record, await around(client.ledger, record, groups=session.config.groups))
-            if told.kind in ("no worker", "stranded", "paused", "halted"):
-                out.note(told.sentence)
+            why = why_of(record, await around(client.ledger, record, groups=session.config.groups))
+            if why.kind in ("no worker", "stranded", "paused", "halted"):
+                out.note(why.sentence)
         await client.clock.sleep(GLANCE_SECONDS)
 
 
@@ -61,7 +61,7 @@ async def _last(session: Session, client: Client, record: Record) -> None:
     elif record.status is Status.DONE:
         out.say(f"DONE: {record.result or 'null'}", colour="green")
     else:
-        told = why_of(record, await around(client.ledger, record, groups=session.config.groups))
+        why = why_of(record, await around(client.ledger, record, groups=session.config.groups))
         out.say(
-            f"{record.status}: {told.sentence}", colour="yellow" if record.status is Status.NEEDS_APPROVAL else "red"
+            f"{record.status}: {why.sentence}", colour="yellow" if record.status is Status.NEEDS_APPROVAL else "red"
         )

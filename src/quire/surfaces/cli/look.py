@@ -31,7 +31,7 @@ def show(session: Session, record_id: str, all_: bool) -> None:
 
     async def work(client: Client) -> None:
         record = await client.get(record_id)
-        told = why_of(record, await around(client.ledger, record, groups=session.config.groups))
+        why = why_of(record, await around(client.ledger, record, groups=session.config.groups))
         events = await client.events(record_id, limit=1_000_000 if all_ or session.json else 10_000)
         receipts = await client.ledger.receipts(record_ids=[record_id])
         signals = await client.ledger.signals(record_id)
@@ -44,7 +44,7 @@ def show(session: Session, record_id: str, all_: bool) -> None:
             session.out.emit(
                 telling.record_json(record)
                 | {
-                    "why": told.sentence,
+                    "why": why.sentence,
                     "events": [telling.event_json(event) for event in events],
                     "receipts": [telling.receipt_json(receipt) for receipt in receipts],
                     "signals": [telling.signal_json(signal) for signal in signals],
@@ -57,7 +57,7 @@ def show(session: Session, record_id: str, all_: bool) -> None:
             return
         out = session.out
         out.say(f"{record.record_id}   {record.status}   {record.workflow} at {record.step or '(ended)'}", bold=True)
-        out.say(told.sentence)
+        out.say(why.sentence)
         _question(session, record)
         out.say()
         out.say("data      " + _json(record.data))
@@ -137,20 +137,20 @@ def why(session: Session, record_id: str) -> None:
 
     async def work(client: Client) -> None:
         record = await client.get(record_id)
-        told = why_of(record, await around(client.ledger, record, groups=session.config.groups))
+        why = why_of(record, await around(client.ledger, record, groups=session.config.groups))
         if session.json:
             session.out.emit(
                 {
                     "record_id": record_id,
                     "status": str(record.status),
-                    "why": told.sentence,
-                    "kind": told.kind,
-                    "until": iso(told.until) or None,
-                    "remedy": told.remedy or None,
+                    "why": why.sentence,
+                    "kind": why.kind,
+                    "until": iso(why.until) or None,
+                    "remedy": why.remedy or None,
                 }
             )
         else:
-            session.out.say(told.sentence)
+            session.out.say(why.sentence)
 
     session.with_client(work)
 
@@ -183,10 +183,10 @@ def diff(session: Session, record_id: str, first: int | None, second: int | None
             for one in (was, now)
         )
         if session.json:
-            told = {"record_id": record_id, "from": low, "to": high}
-            told |= {"events": [telling.event_json(event) for event in events]}
-            told |= {"changes": {}, "came": [], "went": [], **pairs(before, after, differing(before, after))}
-            session.out.emit(told | {"unknown": sorted(unknown), "end": end})
+            shown = {"record_id": record_id, "from": low, "to": high}
+            shown |= {"events": [telling.event_json(event) for event in events]}
+            shown |= {"changes": {}, "came": [], "went": [], **pairs(before, after, differing(before, after))}
+            session.out.emit(shown | {"unknown": sorted(unknown), "end": end})
             return
         out = session.out
         out.say(f"{record_id}: version {low} to {high}, by the log", bold=True)

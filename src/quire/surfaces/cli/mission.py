@@ -54,11 +54,11 @@ def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
     made = load(Path(path))
     if model is None and base_url is None:
         return made
-    told = made.as_json()
-    changed = {**told["model"], **({"model": model} if model else {}), **({"base_url": base_url} if base_url else {})}
-    for part in [*told["agents"], told["reducer"], told["corrector"], told["judge"] or {}]:
+    whole = made.as_json()
+    changed = {**whole["model"], **({"model": model} if model else {}), **({"base_url": base_url} if base_url else {})}
+    for part in [*whole["agents"], whole["reducer"], whole["corrector"], whole["judge"] or {}]:
         part.pop("model", None)
-    return checked({**told, "model": changed}, Path(path).name, None)
+    return checked({**whole, "model": changed}, Path(path).name, None)
 
 
 def _check_keys(blueprint: Blueprint) -> None:
@@ -87,7 +87,7 @@ def check(session: Session, files: Sequence[str]) -> int:
             code = Exit.BAD_INPUT
             _tell_wrong(session, file, str(error))
             continue
-        told = {
+        shown = {
             "file": file,
             "mission": made.mission,
             "agents": [agent.id for agent in made.agents],
@@ -97,7 +97,7 @@ def check(session: Session, files: Sequence[str]) -> int:
             "hash": made.hash,
         }
         if session.json:
-            session.out.emit(told)
+            session.out.emit(shown)
         else:
             names = ", ".join(agent.id for agent in made.agents)
             session.out.say(f"{file}: {made.mission}, {made.last_turn} turns of {names}; then {made.reducer.id}")
@@ -188,8 +188,8 @@ async def _say_if_other(session: Session, client: Client, record_id: str, bluepr
     """A mission keeps the blueprint that it started with; whoever changed the file meanwhile should know."""
     data = parse((await client.get(record_id)).data)
     if (kept := data.get("hash", blueprint.hash)) != blueprint.hash:
-        told = f"{record_id} goes on with the blueprint it started with, {kept[:12]}; this one is {blueprint.hash[:12]}"
-        session.out.note(told)
+        note = f"{record_id} goes on with the blueprint it started with, {kept[:12]}; this one is {blueprint.hash[:12]}"
+        session.out.note(note)
 
 
 async def _worked(session: Session, client: Client, record_id: str) -> Record:
@@ -275,9 +275,9 @@ def replay(
 
         async with made_deps(session.config.deps) as deps:
             if what_if:
-                told = values.text_of(prompt) if prompt is not None else None
+                said = values.text_of(prompt) if prompt is not None else None
                 done = await replays.what_if(
-                    client.ledger, record_id, turn=turn, agent=agent, prompt=told, model=model, deps=deps
+                    client.ledger, record_id, turn=turn, agent=agent, prompt=said, model=model, deps=deps
                 )
                 return _compared(session, done)
             done = await replays.replay(client.ledger, record_id, deps=deps)

@@ -135,6 +135,6 @@ class Demo:
         self.out.say(f"  quire mission show {name}")
         self.out.say(f"  quire mission replay {name}")
         if self.out.json:
-            told = {"answers": len(kept), "by_killed": first, "twice": twice, "result": str(path)}
-            self.out.emit({**told, "folder": str(self.folder), "record_id": name})
+            proof = {"answers": len(kept), "by_killed": first, "twice": twice, "result": str(path)}
+            self.out.emit({**proof, "folder": str(self.folder), "record_id": name})
         return Exit.OK if not twice else Exit.UNEXPECTED

@@ -40,7 +40,7 @@ def show(session: Session, record_id: str) -> None:
 
         story = await stories.read(client.ledger, record_id)
         if session.json:
-            session.out.emit(_told(story))
+            session.out.emit(_as_json(story))
             return
         out, record = session.out, story.record
         out.say(f"{record.record_id}: {story.status}{f' at {record.step}' if record.step else ''}", bold=True)
@@ -65,7 +65,7 @@ def show(session: Session, record_id: str) -> None:
     session.with_client(work)
 
 
-def _told(story: Story) -> dict[str, Any]:
+def _as_json(story: Story) -> dict[str, Any]:
     from quire.agents.missions.story import pace
 
     found = pace(story.calls)
@@ -114,7 +114,7 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
                 for call in story.calls
             ]
             if session.json:
-                session.out.emit(_told(story))
+                session.out.emit(_as_json(story))
                 return
             session.out.table(["agent", "turn", "began", "ended", "seconds", "tokens", "error"], rows)
             found = stories.pace(story.calls)
@@ -152,8 +152,8 @@ def spend(session: Session) -> None:
         found = await spent_by_day(client.ledger)
         if session.json:
             for day, missions in found.items():
-                told = {name: spent.model_dump() for name, spent in missions.items()}
-                session.out.emit({"day": day, "missions": told, "all": total(missions.values()).model_dump()})
+                spending = {name: spent.model_dump() for name, spent in missions.items()}
+                session.out.emit({"day": day, "missions": spending, "all": total(missions.values()).model_dump()})
             return
         rows: list[tuple[str, str, str]] = []
         for day, missions in found.items():

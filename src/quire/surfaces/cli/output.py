@@ -146,10 +146,10 @@ class Output:
             table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
         self.console.print(table)
 
-    def acted(self, sentence: str, undo: str, **told: Any) -> None:
+    def acted(self, sentence: str, undo: str, **more: Any) -> None:
         """What an acting verb changed, and the verb that takes it back."""
         if self.json:
-            self.emit({"did": sentence, "undo": undo or None, **told})
+            self.emit({"did": sentence, "undo": undo or None, **more})
             return
         self.say(sentence)
         if undo:

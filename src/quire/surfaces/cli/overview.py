@@ -73,10 +73,10 @@ def _stands(standing: Any) -> str:
         held = [control for control in standing.controls if getattr(control, word)]
         if held:
             scopes = [control.scope for control in held]
-            told = word if EVERYWHERE in scopes else f"{word} for {', '.join(scopes)}"
+            text = word if EVERYWHERE in scopes else f"{word} for {', '.join(scopes)}"
             by = next((control for control in held if control.scope == EVERYWHERE), held[0])
-            told += f" by {by.by}" if by.by else ""
-            return f"{told}: {by.reason}" if by.reason else told
+            text += f" by {by.by}" if by.by else ""
+            return f"{text}: {by.reason}" if by.reason else text
     return "open"
 
 

@@ -160,7 +160,7 @@ def resolve(session: Session, record_id: str, happened: bool | None, value: str 
         record = await client.resolve(record_id, happened=happened, value=parsed, effect=effect)
         word = "happened" if happened else "did not happen"
         session.out.acted(
-            f"{record_id} is told that it {word}; it is {record.status} at {record.step}",
+            f"{record_id}: you say that it {word}; it is {record.status} at {record.step}",
             "",
             **telling.record_json(record),
         )

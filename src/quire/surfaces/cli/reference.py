@@ -36,7 +36,7 @@ workflow's schema wants a number, `count=3` is one.
 
 
 _CONTEXT: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100, "help_option_names": ["-h", "--help"]}
-#: What every command takes is told once.
+#: What every command takes stands there once.
 _COMMON = re.compile(r"\nCommon options:\n(?:  .*\n)*?(?=\n|\Z)", re.MULTILINE)
 
 

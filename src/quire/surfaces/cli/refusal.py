@@ -60,7 +60,7 @@ def _sentence(error: BaseException) -> str:
             return f"this should not happen: {what} (the same command with --debug shows the details)"
 
 
-def told(error: BaseException, session: Session) -> int:
+def say(error: BaseException, session: Session) -> int:
     """Say what went wrong and answer the exit code."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 0

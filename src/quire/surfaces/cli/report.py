@@ -43,12 +43,12 @@ def report(session: Session, record_id: str) -> None:
         if session.json:
             session.out.emit(report_json(made))
             return
-        _told_report(session, made)
+        _print_report(session, made)
 
     session.with_client(work)
 
 
-def _told_report(session: Session, made: Report) -> None:
+def _print_report(session: Session, made: Report) -> None:
     out = session.out
     if made.wall is None:
         out.say(f"{made.record_id} has not been claimed yet")

@@ -35,8 +35,8 @@ from quire.surfaces.cli.command import Exit, Session, verb
 from quire.worker.mistakes import lost_steps, unlisted
 from quire.worker.worker import Worker
 
-#: How many records a second are told of one by one.
-_TOLD_PER_SECOND = 10
+#: How many records a second are printed one by one.
+_PRINTED_PER_SECOND = 10
 _GRACE = "10s"
 #: A worker that ends when it is idle waits for a back-off or a timer that ends within so many seconds.
 _SOON_SECONDS = 5
@@ -93,7 +93,7 @@ def start_logging(session: Session) -> None:
     logger = logging.getLogger("quire")
     logger.handlers = [handler]
     logger.setLevel(logging.INFO if session.debug else logging.WARNING)
-    logging.getLogger("quire.audit").setLevel(logging.INFO)  # who did what is always told
+    logging.getLogger("quire.audit").setLevel(logging.INFO)  # who did what is always logged
 
 
 class Stopping:
@@ -152,7 +152,7 @@ class Watched:
         self.settled = 0
         self.finished = 0
         self._window = 0
-        self._told = 0
+        self._printed = 0
         self._left = 0
 
     def __call__(self, record: Record) -> None:
@@ -164,14 +164,14 @@ class Watched:
         if window != self._window:
             if self._left:
                 self.session.out.say(f"… and {self._left} more", dim=True)
-            self._window, self._told, self._left = window, 0, 0
-        if self._told >= _TOLD_PER_SECOND:
+            self._window, self._printed, self._left = window, 0, 0
+        if self._printed >= _PRINTED_PER_SECOND:
             self._left += 1
             return
-        self._told += 1
+        self._printed += 1
         if self.session.json:
-            told = {"record_id": record.record_id, "status": str(record.status), "next_step": record.step}
-            self.session.out.emit({"settled": told})
+            row = {"record_id": record.record_id, "status": str(record.status), "next_step": record.step}
+            self.session.out.emit({"settled": row})
             return
         detail = record.last_error if record.status is Status.ERROR else record.question or record.step
         colours = {Status.DONE: "green", Status.ERROR: "red", Status.NEEDS_APPROVAL: "yellow"}
@@ -362,7 +362,7 @@ def up(
             made = client.worker(concurrency=concurrency, label="up")
             made.grace = seconds(grace)
             serving = None
-            # The panel comes first: where its address is wrong, nobody is told of an API that ends at once.
+            # The panel comes first: where its address is wrong, nobody reads the address of an API that ends at once.
             async with paneling(session, client, made, panel) as drawn:
                 if serve is not None:
                     serving, address = await listening(serve, client, host, port, session)
@@ -387,7 +387,7 @@ def up(
 async def listening(
     serve: Any, client: Client, host: str, port: int, session: Session, **more: Any
 ) -> tuple[asyncio.Future[None], str]:
-    """A server that listens, and its address: nobody is told of one that does not, or may not, open."""
+    """A server that listens, and its address: nobody reads the address of one that does not, or may not, open."""
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.ensure_future(serve(client, host=host, port=port, config=session.config, started=started, **more))
     await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
@@ -401,11 +401,11 @@ async def listening(
 
 async def until_ended(serving: asyncio.Future[None]) -> None:
     """Wait for the server's end, or for SIGTERM, with which platforms end a process; and end it if this ends."""
-    told = asyncio.Event()
+    row = asyncio.Event()
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not in the main thread
-        loop.add_signal_handler(signal.SIGTERM, told.set)
-    waiting = asyncio.ensure_future(told.wait())
+        loop.add_signal_handler(signal.SIGTERM, row.set)
+    waiting = asyncio.ensure_future(row.wait())
     both: list[asyncio.Future[Any]] = [serving, waiting]
     try:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

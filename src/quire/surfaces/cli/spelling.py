@@ -1,4 +1,4 @@
-"""Names as people type them: a misspelt status, workflow or step is told, with what was meant."""
+"""Names as people type them: a misspelt status, workflow or step is refused, with the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def statuses(ctx: click.Context, param: click.Parameter, words: Sequence[str]) -
 
 
 async def check_names(client: Client, workflow: str, step: str) -> None:
-    """A misspelt workflow or step is told, not answered with an empty list."""
+    """Refuse a misspelt workflow or step instead of answering with an empty list."""
     if workflow:
         definition = await engine.definition(client.ledger, workflow)
         names = [row["name"] for row in definition["steps"]]

@@ -26,7 +26,7 @@ from quire.surfaces.cli.following import follow as follow_record
 from quire.surfaces.cli.run import flow_files
 from quire.surfaces.config import ledger_there
 
-#: How many bad lines are told one by one.
+#: How many bad lines are shown one by one.
 _SHOWN = 20
 
 
@@ -189,7 +189,7 @@ class _Many:
                 records = list(found)
                 await self._clashes(client, records)
                 if self.bad:
-                    return self._told(0)
+                    return self._say_result(0)
                 self._check_size(client, len(records))
                 found = iter(records)
             total = incoming.count_lines(self.source)
@@ -199,7 +199,7 @@ class _Many:
                 except asyncio.CancelledError:
                     self.session.out.note(f"{self.started} records were started before it was stopped")
                     raise
-        return self._told(self.started)
+        return self._say_result(self.started)
 
     async def _all(self, client: Client, found: Iterator[tuple[int, Record]], progress: Callable[[int], None]) -> None:
         """Commit in batches; while one is under way the next is read and checked.
@@ -273,7 +273,7 @@ class _Many:
                 case _:
                     self.bad.append(_Bad(line, "its record changed at this very moment"))
 
-    def _told(self, started: int) -> int:
+    def _say_result(self, started: int) -> int:
         out = self.session.out
         self.bad.sort()
         if out.json:

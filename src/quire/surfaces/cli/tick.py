@@ -70,29 +70,29 @@ def tick(
                 return watched.settled
 
             length = seconds(budget)
-            told = await relay.slice_of(client, worked, length, chains, url, given, seconds(period))
-            return told | {"finished": finished} if told["ran"] else told
+            report = await relay.slice_of(client, worked, length, chains, url, given, seconds(period))
+            return report | {"finished": finished} if report["ran"] else report
 
-    told = session.run(work())
+    report = session.run(work())
     if session.json:
-        session.out.emit(told)
+        session.out.emit(report)
     else:
-        session.out.say(_sentence(told))
+        session.out.say(_sentence(report))
     return Exit.OK
 
 
-def _sentence(told: dict[str, Any]) -> str:
-    if not told["ran"]:
-        return f"nothing to do: {told['reason']}"
-    text = f"slice ended; {telling.counted(told['finished'], 'record')} finished"
-    if told["left"]:
-        called = told.get("called")
+def _sentence(report: dict[str, Any]) -> str:
+    if not report["ran"]:
+        return f"nothing to do: {report['reason']}"
+    text = f"slice ended; {telling.counted(report['finished'], 'record')} finished"
+    if report["left"]:
+        called = report.get("called")
         text += "; work is left" + (
             "" if called is None else ", the next slice is called" if called else ", the call failed"
         )
-    elif told["next_due_at"]:
-        text += f"; the next is due at {told['next_due_at']}"
-    for step in told["too_long"]:
+    elif report["next_due_at"]:
+        text += f"; the next is due at {report['next_due_at']}"
+    for step in report["too_long"]:
         text += (
             f"; step {step['step']!r} of {step['workflow']!r} {step['words']}: it does not fit into this slice and is "
         )

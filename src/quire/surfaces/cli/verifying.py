@@ -1,7 +1,7 @@
 """Sums that must come out even in a ledger: open intents, fan-ins, and no log without its record.
 
 Chains, receipts, archive and folder are compared by ``quire.upkeep.verify``. Workers may go on meanwhile: what looks
-wrong is read once more by itself, and only what stays wrong is told.
+wrong is read once more by itself, and only what stays wrong is reported.
 """
 
 from __future__ import annotations

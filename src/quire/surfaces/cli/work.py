@@ -37,8 +37,8 @@ def signal(
     """Send the signal NAME to record ID. One that comes before the record waits for it is kept."""
     if fields and value is not None:
         raise click.UsageError("give fields or --value, not both")
-    told = values.parsed(values.text_of(value), "what --value gives") if value is not None else None
-    sent = values.pairs(fields) if fields else told
+    whole = values.parsed(values.text_of(value), "what --value gives") if value is not None else None
+    sent = values.pairs(fields) if fields else whole
 
     async def work(client: Client) -> None:
         record = await client.signal(record_id, name, sent, signal_id=signal_id)

@@ -93,10 +93,10 @@ class Book:
             )
         tabs = {}
         for sheet in found.get("sheets", []):
-            told = sheet["properties"]
-            grid = told.get("gridProperties", {})
-            sheet_id = told.get("sheetId", 0)
-            tabs[sheet_id] = Tab(sheet_id, told["title"], grid.get("rowCount", 0), grid.get("columnCount", 0))
+            properties = sheet["properties"]
+            grid = properties.get("gridProperties", {})
+            sheet_id = properties.get("sheetId", 0)
+            tabs[sheet_id] = Tab(sheet_id, properties["title"], grid.get("rowCount", 0), grid.get("columnCount", 0))
         return tabs
 
     async def read(self, sheet_ids: Sequence[int]) -> dict[int, Rows]:

@@ -44,12 +44,12 @@ async def obey(
     """Do it; answers what to say in the row. Raises only if the ledger does not answer: then it is asked again."""
     word = command.word.strip()
     try:
-        told = await obeyed(client, book, command._replace(word=word), groups or {})
+        reply = await obeyed(client, book, command._replace(word=word), groups or {})
     except LedgerUnavailable:
         raise
     except QuireError as error:
         return f"{word[:40]} refused: {error}"
-    return f"{told} ({iso(clock.now())[11:19]}Z)"
+    return f"{reply} ({iso(clock.now())[11:19]}Z)"
 
 
 async def obeyed(client: Client, book: str, command: Command, groups: Mapping[str, Sequence[str]]) -> str:

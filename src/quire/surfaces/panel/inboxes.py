@@ -166,7 +166,7 @@ class Inboxes:
             elif record.workflow != inbox.workflow:
                 wanted[place] = row._replace(status=REFUSED, why=taken_already(record))
                 continue
-            wanted[place] = _told(inbox, row._replace(fingerprint=line.fingerprint), record)
+            wanted[place] = _with_results(inbox, row._replace(fingerprint=line.fingerprint), record)
         return begun
 
     # -- results -------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Inboxes:
             record = changed.get(row.record_id)
             inbox = inboxes.get(int(row.tab)) if row.tab.isdigit() else None
             if record is not None and inbox is not None and record.workflow == inbox.workflow:
-                wanted[place] = _told(inbox, row, record)
+                wanted[place] = _with_results(inbox, row, record)
 
 
 _EDITED = "edited after it was started; the record keeps what it was started with"
@@ -190,7 +190,7 @@ def _edited(row: Hidden, line: Line) -> Hidden:
     return row._replace(fingerprint=line.fingerprint, why=row.why.removesuffix(_EDITED).removesuffix("; "))
 
 
-def _told(inbox: Inbox, row: Hidden, record: Record) -> Hidden:
+def _with_results(inbox: Inbox, row: Hidden, record: Record) -> Hidden:
     why = record.last_error or record.question or ""
     if row.why.endswith(_EDITED):
         why = f"{why}; {_EDITED}".lstrip("; ")

@@ -105,7 +105,7 @@ _WIDTHS = {
 
 
 def free_title(wanted: str, titles: Iterable[str]) -> str:
-    """A title that no other tab has: titles are told apart without regard to case."""
+    """A title that no other tab has: Sheets compares titles without regard to case."""
     taken = {title.casefold() for title in titles}
     names = [wanted, f"quire {wanted}", *(f"{wanted} {n}" for n in range(2, 300))]
     return next(name for name in names if name.casefold() not in taken)

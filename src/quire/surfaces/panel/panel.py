@@ -121,10 +121,10 @@ class Panel:
                     failures += 1
                     wait = min(LONGEST_PAUSE, idle * 2 ** min(failures, 5))
                     self._lost()
-                    told = logging.WARNING if isinstance(error, QuireError) else logging.ERROR
+                    level = logging.WARNING if isinstance(error, QuireError) else logging.ERROR
                     details = None if isinstance(error, QuireError) else error
                     text = "the panel %s cannot be kept up: %s; the next try is in %.0f s"
-                    log.log(told, text, self.book.url, error, wait, exc_info=details)
+                    log.log(level, text, self.book.url, error, wait, exc_info=details)
                 await self._rest(wait)
         finally:
             self.client.wakers.remove(self.wake)

@@ -117,7 +117,7 @@ function quireWake_(why) {
 
 def script_of(client: Client, url: str) -> str:
     """The script for this ledger's panel, which calls this address."""
-    told = {
+    settings = {
         "url": url,
         "secret": wake_secret(client.keyring),
         "table": TABLE_ID,
@@ -125,4 +125,4 @@ def script_of(client: Client, url: str) -> str:
         "command": COMMAND,
         "stop": STOP_LABEL,
     }
-    return _SCRIPT.replace("__SETTINGS__", json.dumps(told, indent=2))
+    return _SCRIPT.replace("__SETTINGS__", json.dumps(settings, indent=2))

@@ -88,23 +88,23 @@ def panel_row(standing: Standing, reply: str, hidden: int) -> Row:
     """The hidden row of the panel itself: how the ledger stands."""
     halted = [control for control in standing.controls if control.halted]
     paused = [control for control in standing.controls if control.paused]
-    status, told = "OPEN", ""
+    status, why = "OPEN", ""
     for word, controls in (("PAUSED", paused), ("HALTED", halted)):
         if controls:
             control = controls[0]
             status = word
             what = "all of it" if control.scope == EVERYWHERE else f"workflow {control.scope!r}"
             by = f" by {control.by}" if control.by else ""
-            told = f"{what}{by} since {iso(control.at)}; it goes on by quire resume"
+            why = f"{what}{by} since {iso(control.at)}; it goes on by quire resume"
     if standing.sealed:
-        status, told = "SEALED", f"its records are at {standing.sealed}"
+        status, why = "SEALED", f"its records are at {standing.sealed}"
     if hidden:
-        told = f"{told}; " if told else ""
-        told += f"{hidden} more records are not shown here: the table is full"
+        why = f"{why}; " if why else ""
+        why += f"{hidden} more records are not shown here: the table is full"
     moment = max((control.at for control in standing.controls), default=0.0)
     blank = Row(*[""] * len(STATE))
     return blank._replace(
-        record_id="@panel", status=status, why=told, reply=cut(reply), updated_at=iso(moment) if moment else ""
+        record_id="@panel", status=status, why=why, reply=cut(reply), updated_at=iso(moment) if moment else ""
     )
 
 

@@ -140,7 +140,7 @@ async def prioritise(at: Operator, record_id: RecordId, body: shapes.PriorityIn)
 
 @router.post("/many", response_model=shapes.ManyOut, tags=["acts"], responses=problems(404, 409, 410, 413, 423))
 async def many(at: Operator, body: shapes.ManyIn) -> Response:
-    """One act on many records, named or found. Each lands by itself; those that refuse are told."""
+    """One act on many records, named or found. Each lands by itself; the answer names those that refused."""
     if (body.record_ids is None) == (body.where is None):
         raise InputError("name the records (record_ids) or say which (where), one of both")
     ids = body.record_ids if body.record_ids is not None else await _found(at.client, body.where or shapes.Where())

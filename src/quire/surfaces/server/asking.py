@@ -37,8 +37,8 @@ class At(NamedTuple):
     actor: Actor
     request: Request
 
-    def audit(self, act: str, target: str, **told: Any) -> None:
-        audit(self.request, act, target, **told)
+    def audit(self, act: str, target: str, **details: Any) -> None:
+        audit(self.request, act, target, **details)
 
 
 def setup_of(request: Request) -> Setup:

@@ -67,7 +67,7 @@ class Late:
 
 
 def documented() -> dict[str, dict[str, Any]]:
-    """These addresses for the OpenAPI document. What is said there is told by the protocols themselves."""
+    """These addresses for the OpenAPI document. The protocols themselves say what is sent there."""
     problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     refusals = {
         "4XX": {"description": "Refused: by the doors, or in the words of the protocol.", "content": problem},

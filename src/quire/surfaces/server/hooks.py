@@ -148,8 +148,8 @@ async def check_push(known: Keys, hook: Hook, authorization: str, now: float) ->
     else:
         key = await known.of(hook.keys_url or keys.GOOGLE_KEYS, named)
     issuers = (hook.issuer,) if hook.issuer else () if hook.jwks else keys.GOOGLE_ISSUERS
-    told = keys.claims(token, key, audience=hook.audience, issuers=issuers, now=now)
-    if told.get("email") != hook.email or told.get("email_verified") is not True:
+    claims = keys.claims(token, key, audience=hook.audience, issuers=issuers, now=now)
+    if claims.get("email") != hook.email or claims.get("email_verified") is not True:
         raise Refusal(403, "Forged", "the push token is another account's")
 
 

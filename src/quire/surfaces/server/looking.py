@@ -33,7 +33,7 @@ async def errors(at: Viewer) -> Response:
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in await at.client.find(status=(Status.ERROR,), limit=GROUPED, order="updated"):
         groups.setdefault((record.workflow, record.step, cause_of(record.last_error or "")), []).append(record)
-    told = [
+    answer = [
         {
             "workflow": workflow,
             "step": step,
@@ -46,14 +46,14 @@ async def errors(at: Viewer) -> Response:
         }
         for (workflow, step, reason), records in groups.items()
     ]
-    return json_answer(sorted(told, key=lambda group: -int(str(group["count"]))))
+    return json_answer(sorted(answer, key=lambda group: -int(str(group["count"]))))
 
 
 @router.get("/approvals", response_model=list[dict[str, Any]], tags=["looking"])
 async def approvals(at: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Response:
     """What people are asked: the question, what will be approved, what may be edited, and who may answer."""
     found = await at.client.find(status=(Status.NEEDS_APPROVAL,), limit=limit, order="updated")
-    told = [
+    answer = [
         {
             "record_id": record.record_id,
             "workflow": record.workflow,
@@ -67,7 +67,7 @@ async def approvals(at: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 20
         for wait in load_waits(record.waits)
         if wait.on in (On.QUESTION, On.DOUBT)
     ]
-    return json_answer(told)
+    return json_answer(answer)
 
 
 @router.get("/counts", response_model=list[list[Any]], tags=["looking"])
@@ -87,11 +87,11 @@ async def history(at: Viewer) -> Response:
 async def workflows(at: Viewer) -> Response:
     """The workflows with their definitions, and how many records stand at each step."""
     found = await at.client.counts()
-    told = []
+    answer = []
     for definition in await engine.definitions(at.client.ledger):
         mine = [[count.step, str(count.status), count.count] for count in found if count.workflow == definition["name"]]
-        told.append(definition | {"counts": mine})
-    return json_answer(told)
+        answer.append(definition | {"counts": mine})
+    return json_answer(answer)
 
 
 @router.get("/workflows/{workflow}", response_model=shapes.Said, tags=["looking"], responses=problems(404))
@@ -125,8 +125,8 @@ async def missions(at: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 100
     """The missions, by workflow and the newest first: how far each is. Their agents' parts are records below them."""
     names = [one["name"] for one in await engine.definitions(at.client.ledger) if "mission" in one.get("about", {})]
     found = await asyncio.gather(*[at.client.find(workflow=name, limit=5 * limit, order="updated") for name in names])
-    told = [row(record) for records in found for record in records if record.parent_id is None]
-    return json_answer([dict(zip(COLUMNS, one, strict=True)) for one in told[:limit]])
+    answer = [row(record) for records in found for record in records if record.parent_id is None]
+    return json_answer([dict(zip(COLUMNS, one, strict=True)) for one in answer[:limit]])
 
 
 @router.get("/missions/{record_id}", response_model=shapes.Said, tags=["looking"], responses=problems(404))

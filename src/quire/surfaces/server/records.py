@@ -126,9 +126,9 @@ async def start_many(at: Operator, body: shapes.StartManyIn) -> Response:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    told = telling.event_json(event) | {"words": telling.line(event)}
+    answer = telling.event_json(event) | {"words": telling.line(event)}
     trace = trace_lines(event)
-    return told | {"trace": "\n".join(trace)} if trace else told
+    return answer | {"trace": "\n".join(trace)} if trace else answer
 
 
 @router.get("/records/{record_id}", response_model=shapes.ShownOut, tags=["records"], responses=problems(404))
@@ -147,7 +147,7 @@ async def show(at: Viewer, record_id: RecordId) -> Response:
     why = why_of(record, seen)
     steps = seen.definition["steps"] if seen.definition is not None else []
     here: dict[str, Any] = next((step for step in steps if step["name"] == record.step), {})
-    told = {
+    answer = {
         "record": telling.record_json(record),
         "entry": None if record.entry is None else parse(record.entry),
         **_versions(record, log),
@@ -162,7 +162,7 @@ async def show(at: Viewer, record_id: RecordId) -> Response:
         "report": report_json(report_of(log, [], seen.now)),
         "now": iso(seen.now),
     }
-    return json_answer(told, 200, {"ETag": f'"{record.version}"'})
+    return json_answer(answer, 200, {"ETag": f'"{record.version}"'})
 
 
 def _versions(record: Record, log: Sequence[Event]) -> dict[str, Any]:
@@ -173,13 +173,13 @@ def _versions(record: Record, log: Sequence[Event]) -> dict[str, Any]:
     for one in found:
         was, now = one.data.fields, found[0].data.fields
         names = [name for name in differing(was, now) if name not in one.data.unknown]
-        told: dict[str, Any] = {"version": one.version, "at": iso(one.at) or None, "kind": one.kind, "by": one.by}
-        told |= {"changes": {}, "came": [], "went": [], **pairs(was, now, names), "changed": sorted(one.data.unknown)}
-        room -= len(dump(told))
+        answer: dict[str, Any] = {"version": one.version, "at": iso(one.at) or None, "kind": one.kind, "by": one.by}
+        answer |= {"changes": {}, "came": [], "went": [], **pairs(was, now, names), "changed": sorted(one.data.unknown)}
+        room -= len(dump(answer))
         if room < 0:
             end = too_much(rows[-1]["version"])
             break
-        rows.append(told)
+        rows.append(answer)
     return {"versions": rows, "versions_end": end}
 
 

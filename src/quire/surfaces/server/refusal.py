@@ -104,7 +104,7 @@ def refused(error: QuireError) -> Response:
 
 
 def unexpected(error: Exception, where: str) -> Response:
-    """What nobody planned for: told in the log, not to the caller."""
+    """Answer an error that nobody planned for: the log gets its details, the caller does not."""
     log.error("unexpected at %s: %s: %s", where, type(error).__name__, error, exc_info=error)
     message = "something unexpected happened; the server's log has the details"
     return json_answer({"error": "Unexpected", "message": message}, 500)

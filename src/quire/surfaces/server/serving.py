@@ -58,8 +58,8 @@ def app(
     """
     if client.keyring is None:
         raise InputError("the client is not open; use it in a 'with' block")
-    for name, told in (callers or {}).items():
-        tokens.caller(name, told)
+    for name, given in (callers or {}).items():
+        tokens.caller(name, given)
     setup = Setup(crowd(client), limits or Limits(), loopback, callers or {}, groups or {})
     feed = Feed(setup.client, setup.limits.streams)
     others, late = chat.routes(setup)

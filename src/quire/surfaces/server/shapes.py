@@ -221,7 +221,7 @@ class WhyOut(BaseModel):
 
 
 class VersionOut(BaseModel):
-    """The data as they were at one version, told as their difference from how they are."""
+    """The data as they were at one version, as their difference from how they are."""
 
     version: int
     at: str | None = Field(description="When they became so; null: the line that would tell it is not there.")
@@ -241,7 +241,7 @@ class ShownOut(BaseModel):
     versions: list[VersionOut] = Field(
         description="What the data were, newest first, as far as the log tells; the first is how they are."
     )
-    versions_end: str = Field(description="Why older versions are not told; empty: the last is how it was started.")
+    versions_end: str = Field(description="Why older versions are not shown; empty: the last is how it was started.")
     why: WhyOut
     moves: list[str]
     events: list[EventOut]

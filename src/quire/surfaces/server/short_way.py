@@ -95,14 +95,14 @@ class ShortWay:
         way, parts = found
         read = _Read(receive)
         try:
-            told = _told(way, parts, scope)
+            arguments = _arguments(way, parts, scope)
             if way.body is not None:
-                told |= await _body(way.body, scope, read)
+                arguments |= await _body(way.body, scope, read)
         except (_Misfit, ValidationError, ValueError):
             await self.inner(scope, read.again, send)
             return
         request = Request(scope, receive)
-        answer = await way.endpoint(at=self.make(request, actor), **told)
+        answer = await way.endpoint(at=self.make(request, actor), **arguments)
         await answer(scope, receive, send)
 
 
@@ -128,16 +128,16 @@ class _Read:
         return self._kept.pop(0) if self._kept else await self._receive()
 
 
-def _told(way: _Way, parts: tuple[str, ...], scope: Scope) -> dict[str, Any]:
+def _arguments(way: _Way, parts: tuple[str, ...], scope: Scope) -> dict[str, Any]:
     """The arguments from path, query and headers; ``ValidationError`` or ``_Misfit``: one does not fit."""
-    told: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for mine, its in zip(way.parts, parts, strict=False):
         if mine[:1] == "{" and (read := way.names.get(mine[1:-1])) is not None:
             if len(its) > 500:
                 raise _Misfit
-            told[mine[1:-1]] = read(its)
+            arguments[mine[1:-1]] = read(its)
     if not way.arguments:
-        return told
+        return arguments
     query: dict[str, list[str]] | None = None
     for argument in way.arguments:
         given: list[str] | None
@@ -155,10 +155,10 @@ def _told(way: _Way, parts: tuple[str, ...], scope: Scope) -> dict[str, Any]:
         if given is None:
             if argument.default is inspect.Parameter.empty:
                 raise _Misfit
-            told[argument.name] = argument.default
+            arguments[argument.name] = argument.default
         else:
-            told[argument.name] = argument.adapter.validate_python(given if argument.many else given[-1])
-    return told
+            arguments[argument.name] = argument.adapter.validate_python(given if argument.many else given[-1])
+    return arguments
 
 
 async def _body(body: tuple[str, TypeAdapter[Any], bool], scope: Scope, read: _Read) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 The feed reads the log after the last line that it saw, a few times a second, and tells each record that changed once,
 as it is now. ``id`` is the ``seq`` of the last line, so a listener that comes again with ``Last-Event-ID`` misses
-nothing; one that was away for too long, or is too slow, is told to load anew (``reset``).
+nothing; one that was away for too long, or is too slow, gets the request to load anew (``reset``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quire.surfaces.server.refusal import Refusal, log
 LOOK_SECONDS = 0.4
 #: So many lines are read at one look, and missed lines are made up for.
 LINES = 5000
-#: At most so many rows are told at once; beyond it listeners load anew.
+#: At most so many rows are sent at once; beyond it listeners load anew.
 ROWS = 2000
 #: A listener that is so many messages behind is reset.
 BEHIND = 64

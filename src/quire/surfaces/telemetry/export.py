@@ -36,7 +36,7 @@ def _context(trace_id: str, span_id: str) -> SpanContext:
 
 
 class Export:
-    """Sends spans when it is told to, and metrics every minute."""
+    """Sends spans when it is asked to, and metrics every minute."""
 
     def __init__(self, spans: SpanExporter, reader: MetricReader) -> None:
         self._spans = spans
@@ -47,13 +47,13 @@ class Export:
         self._made: dict[str, Any] = {}
         for name, (kind, what) in KINDS.items():
             unit = "s" if name.endswith("_seconds") else ""
-            told = name.removesuffix("_total").replace("quire_", "quire.", 1)
+            name_there = name.removesuffix("_total").replace("quire_", "quire.", 1)
             if kind == "counter":
-                self._made[name] = meter.create_counter(told, unit, what)
+                self._made[name] = meter.create_counter(name_there, unit, what)
             elif kind == "histogram":
-                self._made[name] = meter.create_histogram(told, unit, what)
+                self._made[name] = meter.create_histogram(name_there, unit, what)
             else:
-                meter.create_observable_gauge(told, [self._observed(name)], unit, what)
+                meter.create_observable_gauge(name_there, [self._observed(name)], unit, what)
 
     @classmethod
     def otlp(cls, endpoint: str) -> Export:
@@ -74,18 +74,18 @@ class Export:
         self._gauges = list(gauges)
 
     def send(self, found: Sequence[Traced]) -> bool:
-        """Send these; False: they did not arrive, as far as can be told. Blocks."""
+        """Send these; False: they did not arrive, as far as anybody knows. Blocks."""
         made = [self._readable(one) for one in found]
         if made and self._spans.export(made) is not SpanExportResult.SUCCESS:
             return False
         for one in found:
             for sample in samples(one.span):
                 instrument = self._made[sample.name]
-                told = dict(sample.labels)
+                labels = dict(sample.labels)
                 if KINDS[sample.name][0] == "counter":
-                    instrument.add(sample.value, told)
+                    instrument.add(sample.value, labels)
                 else:
-                    instrument.record(sample.value, told)
+                    instrument.record(sample.value, labels)
         return True
 
     def _readable(self, one: Traced) -> ReadableSpan:

@@ -64,7 +64,7 @@ class Following:
             if record is None:
                 continue
             own = [receipt for receipt in receipts if receipt.record_id == record_id]
-            # What is complete only after this look's last line belongs to the next look: nothing is told twice.
+            # What is complete only after this look's last line belongs to the next look: nothing is sent twice.
             made = [span for span in spans.spans(record, log, own) if after < span.seq <= last]
             if made:
                 trace = spans.trace_id(await self._root(record))

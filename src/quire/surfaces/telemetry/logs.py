@@ -28,9 +28,11 @@ _CHILD = re.compile(r"(?:/[^/]+~\d+/\d+)+$")
 _LABELS = ("record_id", "act", "actor", "way", "address")
 
 
-def wanted(told: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> bool:
+def wanted(settings: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> bool:
     """``logs = "json"`` asks for them; Cloud Run and its jobs, which read standard error, get them unasked."""
-    return told.get("logs") == "json" or ("logs" not in told and ("K_SERVICE" in environ or "CLOUD_RUN_JOB" in environ))
+    return settings.get("logs") == "json" or (
+        "logs" not in settings and ("K_SERVICE" in environ or "CLOUD_RUN_JOB" in environ)
+    )
 
 
 class JsonLines(logging.Formatter):
@@ -42,7 +44,7 @@ class JsonLines(logging.Formatter):
         self._debug = debug
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "severity": _SEVERITIES.get(record.levelno, "DEFAULT"),
             "message": record.getMessage(),
             "time": iso(record.created),
@@ -50,15 +52,15 @@ class JsonLines(logging.Formatter):
         }
         labels = {name: str(value) for name in _LABELS if (value := getattr(record, name, None))}
         if labels:
-            told["logging.googleapis.com/labels"] = labels
+            entry["logging.googleapis.com/labels"] = labels
         if record_id := getattr(record, "record_id", None):
             trace = trace_id(_CHILD.sub("", str(record_id)))
-            told["logging.googleapis.com/trace"] = (
+            entry["logging.googleapis.com/trace"] = (
                 f"projects/{self._project}/traces/{trace}" if self._project else trace
             )
-            told["logging.googleapis.com/spanId"] = first_span(str(record_id))
+            entry["logging.googleapis.com/spanId"] = first_span(str(record_id))
         if record.exc_info and record.exc_info[0] is not None:
-            told["error"] = f"{record.exc_info[0].__name__}: {record.exc_info[1]}"
+            entry["error"] = f"{record.exc_info[0].__name__}: {record.exc_info[1]}"
             if self._debug:
-                told["stack_trace"] = "".join(traceback.format_exception(*record.exc_info))
-        return json.dumps(told, ensure_ascii=False, default=str)
+                entry["stack_trace"] = "".join(traceback.format_exception(*record.exc_info))
+        return json.dumps(entry, ensure_ascii=False, default=str)

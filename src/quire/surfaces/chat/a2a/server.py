@@ -93,9 +93,9 @@ def _status(seen: Seen) -> pb.TaskStatus:
 def _artifacts(record: Record) -> list[pb.Artifact]:
     if record.status is not Status.DONE or not record.result:
         return []
-    told = parse(record.result)
-    text = told.get("text", "") if isinstance(told, dict) else json.dumps(told)
-    return [pb.Artifact(artifact_id="result", name="result", parts=[_text(str(text)), _data(told)])]
+    result = parse(record.result)
+    text = result.get("text", "") if isinstance(result, dict) else json.dumps(result)
+    return [pb.Artifact(artifact_id="result", name="result", parts=[_text(str(text)), _data(result)])]
 
 
 def _task(seen: Seen, *, artifacts: bool = True) -> pb.Task:
@@ -148,7 +148,7 @@ def _refused(error: Exception) -> A2AError:
             return InternalError("something unexpected happened; the server's log has the details")
 
 
-def _told(method: Callable[..., Any]) -> Callable[..., Any]:
+def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
     """Every refusal is one sentence, and an unexpected error stays in the log."""
 
     @functools.wraps(method)
@@ -177,11 +177,11 @@ class Missions(RequestHandler):
             raise UnsupportedOperationError(f"{actor.name!r} is {actor.role.one}; this takes {role.one}")
         return self._client.acting_as(actor.name)
 
-    @_told
+    @_refusing
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task | None:
         return _task(await tasks.see(self._at(context, Role.VIEWER), self.mission, params.id))
 
-    @_told
+    @_refusing
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         client = self._at(context, Role.VIEWER)
         size = min(max(params.page_size or _PAGE, 1), 100)
@@ -209,7 +209,7 @@ class Missions(RequestHandler):
         made.total_size = len(made.tasks)
         return made
 
-    @_told
+    @_refusing
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task | None:
         client = self._at(context, Role.OPERATOR)
         seen = await tasks.see(client, self.mission, params.id)
@@ -252,7 +252,7 @@ class Missions(RequestHandler):
         self._audit(request, "start mission", task_id, workflow=self.mission, via="a2a")
         return client, await tasks.see(client, self.mission, task_id)
 
-    @_told
+    @_refusing
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task | pb.Message:
         client, seen = await self._taken(params, context)
         if not params.configuration.return_immediately:

@@ -119,17 +119,17 @@ class Reply(NamedTuple):
 
 def reply_of(asked: Sequence[Asked], data: Sequence[Any]) -> Reply:
     """The answer that a message brings. It names the hash of the question: nothing is approved unseen."""
-    told = next((part for part in data if isinstance(part, dict) and "choice" in part), None)
-    if told is None:
+    answer = next((part for part in data if isinstance(part, dict) and "choice" in part), None)
+    if answer is None:
         raise InputError("answer with a data part: choice, and the hash that came with the question")
-    seen = str(told.get("hash", ""))
+    seen = str(answer.get("hash", ""))
     one = next((one for one in asked if one.about.get("hash") == seen), None)
     if one is None:
         raise InputError("this task does not ask that any more; read the task again, then answer with its hash")
-    edits = told.get("edits") or {}
+    edits = answer.get("edits") or {}
     if not isinstance(edits, dict):
         raise InputError("edits is an object of named fields")
-    return Reply(one.record.record_id, str(told["choice"]), seen, str(told.get("note", ""))[:2000], edits)
+    return Reply(one.record.record_id, str(answer["choice"]), seen, str(answer.get("note", ""))[:2000], edits)
 
 
 def question_json(one: Asked) -> dict[str, Any]:

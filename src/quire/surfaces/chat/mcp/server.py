@@ -77,13 +77,13 @@ def make(sitting: Sitting) -> Server[Any]:
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            told = await called(sitting(context.request), params.name, params.arguments or {})
+            result = await called(sitting(context.request), params.name, params.arguments or {})
         except QuireError as error:
             return _refused(str(error))
         except Exception as error:
             log.error("unexpected in tool %s: %s: %s", params.name, type(error).__name__, error, exc_info=error)
             return _refused("something unexpected happened; the server's log has the details")
-        text = json.dumps(told, ensure_ascii=False, default=str)
+        text = json.dumps(result, ensure_ascii=False, default=str)
         return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=json.loads(text))
 
     async def list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
@@ -134,8 +134,8 @@ def _refused(sentence: str) -> types.CallToolResult:
 async def over_stdio(client: Client, groups: Mapping[str, Sequence[str]]) -> None:
     """Serve whoever started this process, until they close it."""
 
-    def audit(act: str, target: str, **told: Any) -> None:
-        rest = "".join(f" {key}={value!r}" for key, value in told.items() if value not in ("", None))
+    def audit(act: str, target: str, **details: Any) -> None:
+        rest = "".join(f" {key}={value!r}" for key, value in details.items() if value not in ("", None))
         audit_log.info("%s %r by %r (mcp, stdio)%s", act, target, client.who, rest)
 
     desk = Desk(client, Role.ADMIN, groups, audit)
@@ -164,8 +164,8 @@ class OverHttp:
         actor = request.state.actor
         client = self._client.acting_as(actor.name)
 
-        def audit(act: str, target: str, **told: Any) -> None:
-            self._audit(request, act, target, via="mcp", **told)
+        def audit(act: str, target: str, **details: Any) -> None:
+            self._audit(request, act, target, via="mcp", **details)
 
         return Desk(client, actor.role, self._groups, audit)
 

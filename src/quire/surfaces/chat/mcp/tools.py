@@ -41,7 +41,7 @@ class Desk:
     client: Client
     role: Role
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: Writes the audit line of an act: act, target, and what else is told.
+    #: Writes the audit line of an act: act, target, and what else the line says.
     audit: Callable[..., None] = lambda *_, **__: None
 
 
@@ -156,10 +156,10 @@ async def show(desk: Desk, given: RecordIn) -> dict[str, Any]:
     shown = await desk.client.show(given.record_id)
     record = shown.record
     why = why_of(record, await around(desk.client.ledger, record, groups=desk.groups))
-    told = telling.record_json(record)
+    row = telling.record_json(record)
     kept = ("record_id", "workflow", "status", "next_step", "attempt", "version", "last_error", "parent_id", "data")
     return {
-        **{name: told[name] for name in (*kept, "result", "created_at", "updated_at")},
+        **{name: row[name] for name in (*kept, "result", "created_at", "updated_at")},
         "run_id": record.run_id,
         "link": telling.record_link(desk.client.public_url, record.record_id),
         "why": why.sentence,
@@ -181,10 +181,10 @@ def _asking(record: Record) -> list[Wait]:
 @_tool("Workflows and missions", Role.VIEWER)
 async def workflows(desk: Desk, given: Nothing) -> dict[str, Any]:
     """The workflows of this ledger: their steps, the schema of their data, and which of them are missions."""
-    told = []
+    found = []
     for definition in await engine.definitions(desk.client.ledger):
         mission = (definition.get("about") or {}).get("mission")
-        told.append(
+        found.append(
             {
                 "workflow": definition["name"],
                 "steps": {step["name"]: step["then"] for step in definition["steps"]},
@@ -192,7 +192,7 @@ async def workflows(desk: Desk, given: Nothing) -> dict[str, Any]:
                 "mission": mission,
             }
         )
-    return {"workflows": told}
+    return {"workflows": found}
 
 
 # -- acting ----------------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ async def mission_run(desk: Desk, given: MissionIn) -> dict[str, Any]:
 
 
 async def mission_of(client: Client, name: str) -> dict[str, Any]:
-    """What is told of a mission; refused if the workflow is none."""
+    """Return what callers may know of a mission; refuse a workflow that is none."""
     definition = await engine.definition(client.ledger, name)
     about = (definition.get("about") or {}).get("mission")
     if about is None:

@@ -292,8 +292,8 @@ class Doors:
         ledger = self.setup.client.ledger
         if found.token_id.startswith("caller:"):
             name = found.token_id.removeprefix("caller:")
-            told = self.setup.callers.get(name)
-            token = tokens.caller(name, told) if told is not None else None
+            given = self.setup.callers.get(name)
+            token = tokens.caller(name, given) if given is not None else None
         else:
             token = await tokens.token_of(ledger, found.token_id)
         if token is None or sessions.mark_of(token) != found.mark or await sessions.has_ended(ledger, found):
@@ -370,11 +370,11 @@ def _too_large(most: int) -> Refusal:
 _NO_RECORD = frozenset({"halt", "pause", "resume", "sign in", "make token", "revoke token", "keep hook", "tick"})
 
 
-def audit(request: Request, act: str, target: str, **told: Any) -> None:
+def audit(request: Request, act: str, target: str, **details: Any) -> None:
     """One line for every act, with its actor."""
     actor: Actor | None = request.state.actor
-    name, way = (actor.name, actor.way) if actor is not None else (told.pop("by", "?"), "signed")
-    rest = "".join(f" {key}={value!r}" for key, value in told.items() if value not in ("", None))
+    name, way = (actor.name, actor.way) if actor is not None else (details.pop("by", "?"), "signed")
+    rest = "".join(f" {key}={value!r}" for key, value in details.items() if value not in ("", None))
     address = request.state.address
     record_id = None if act in _NO_RECORD or act.endswith(" many") else target
     about = {"act": act, "actor": name, "way": way, "address": address, "record_id": record_id}

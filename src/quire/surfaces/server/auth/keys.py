@@ -113,13 +113,13 @@ def claims(token: str, key: Any, *, audience: str, issuers: Sequence[str], now: 
 
     options: Any = {"require": ["exp", "iat", "aud"], "verify_exp": False, "verify_iat": False, "verify_nbf": False}
     try:
-        told: dict[str, Any] = jwt.decode(token, key, algorithms=_ALGORITHMS, audience=audience, options=options)
-        begins = max(float(told["iat"]) - 300, float(told.get("nbf", 0.0)) - _SLACK)
-        ends = float(told["exp"]) + _SLACK
+        claims: dict[str, Any] = jwt.decode(token, key, algorithms=_ALGORITHMS, audience=audience, options=options)
+        begins = max(float(claims["iat"]) - 300, float(claims.get("nbf", 0.0)) - _SLACK)
+        ends = float(claims["exp"]) + _SLACK
     except (jwt.PyJWTError, TypeError, ValueError) as error:
         raise Refusal(403, "Forged", f"the token is refused: {error}") from None
-    if issuers and told.get("iss") not in issuers:
+    if issuers and claims.get("iss") not in issuers:
         raise Refusal(403, "Forged", "the token is another issuer's")
     if not begins <= now < ends:
         raise Refusal(403, "Expired", "the token has expired")
-    return told
+    return claims

@@ -56,43 +56,43 @@ class Provider(NamedTuple):
     roles: Mapping[Role, tuple[str, ...]]
 
 
-def read(told: Mapping[str, str], public_url: str, environ: Mapping[str, str] = os.environ) -> Provider | None:
+def read(given: Mapping[str, str], public_url: str, environ: Mapping[str, str] = os.environ) -> Provider | None:
     """The provider that is configured; None: there is none. One sentence for whatever is wrong."""
-    if not told:
+    if not given:
         return None
-    for name in told:
+    for name in given:
         if name not in _SETTINGS:
             raise InputError(f"oidc: there is no {name!r}{did_you_mean(name, _SETTINGS)}")
     for name in ("issuer", "client_id"):
-        if not told.get(name):
+        if not given.get(name):
             raise InputError(f"oidc.{name} is missing")
     if not public_url:
         raise InputError("oidc needs public_url: the provider sends people back there")
-    secret = told.get("client_secret", "")
+    secret = given.get("client_secret", "")
     if secret.startswith("$"):
         secret = environ.get(secret[1:], "")
         if not secret:
-            raise InputError(f"oidc.client_secret: the environment has no {told['client_secret'][1:]}")
-    roles = {role: tuple(part.strip() for part in told.get(role, "").split(",") if part.strip()) for role in Role}
+            raise InputError(f"oidc.client_secret: the environment has no {given['client_secret'][1:]}")
+    roles = {role: tuple(part.strip() for part in given.get(role, "").split(",") if part.strip()) for role in Role}
     if not any(roles.values()):
         raise InputError('oidc: nobody has a role; write one like operator = "@example.org"')
-    issuer = keys.checked_url(told["issuer"], "oidc.issuer")
-    return Provider(issuer, told["client_id"], secret, roles)
+    issuer = keys.checked_url(given["issuer"], "oidc.issuer")
+    return Provider(issuer, given["client_id"], secret, roles)
 
 
-def _email(told: Mapping[str, Any]) -> str:
+def _email(claims: Mapping[str, Any]) -> str:
     """The e-mail that these claims prove: one that is not verified may be anybody's, and is none."""
-    return str(told.get("email") or "") if told.get("email_verified") is True else ""
+    return str(claims.get("email") or "") if claims.get("email_verified") is True else ""
 
 
-def role_of(provider: Provider, told: Mapping[str, Any]) -> Role | None:
+def role_of(provider: Provider, claims: Mapping[str, Any]) -> Role | None:
     """The highest role that these claims have; an e-mail counts only if the provider has verified it."""
-    email = _email(told).lower()
+    email = _email(claims).lower()
 
     def fits(rule: str) -> bool:
         name, colon, value = rule.partition(":")
         if colon:
-            found = told.get(name)
+            found = claims.get(name)
             return value in found if isinstance(found, list) else isinstance(found, str) and found == value
         if not email:
             return False
@@ -209,13 +209,13 @@ async def _signed_in(request: Request, setup: Setup, provider: Provider) -> Toke
     kept: keys.Keys = request.app.state.keys
     key = await kept.of(found["jwks_uri"], keys.key_id(id_token))
     now = await setup.client.ledger.now()
-    told = keys.claims(id_token, key, audience=provider.client_id, issuers=(provider.issuer,), now=now)
-    if not hmac.compare_digest(str(told.get("nonce", "")).encode(), nonce.encode()):
+    claims = keys.claims(id_token, key, audience=provider.client_id, issuers=(provider.issuer,), now=now)
+    if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
         raise Refusal(403, "Forged", "the token belongs to another sign-in")
-    if isinstance(told["aud"], list) and len(told["aud"]) > 1 and told.get("azp") != provider.client_id:
+    if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != provider.client_id:
         raise Refusal(403, "Forged", "the token was made for another client")
-    role = role_of(provider, told)
-    subject, name = str(told.get("sub") or ""), _email(told) or str(told.get("sub") or "")
+    role = role_of(provider, claims)
+    subject, name = str(claims.get("sub") or ""), _email(claims) or str(claims.get("sub") or "")
     if role is None or not subject or not name.isprintable() or not 0 < len(name) <= 200:
         raise Refusal(403, "Forbidden", f"{name[:200]!r} has no role here; ask whoever keeps quire.toml")
     return await _kept(setup.client.ledger, provider, subject, name, role, now, setup.limits.session_seconds)

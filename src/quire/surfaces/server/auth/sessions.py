@@ -213,8 +213,8 @@ async def call_hook(
     if there and hook.kind == "hmac" and not hook.key_field:
         raise _mistaken(request, Refusal(409, "Replayed", "this nonce was used before"))
     audit(request, "hook", record.record_id, by=f"hook {hook.name}", again=there)
-    told = {"record_id": record.record_id, "again": there}
-    return json_answer(told, 200 if there else 201)
+    answer = {"record_id": record.record_id, "again": there}
+    return json_answer(answer, 200 if there else 201)
 
 
 @router.post("/wake", status_code=202, response_model=shapes.Said, tags=["hooks"], responses=problems(409))
@@ -263,9 +263,9 @@ async def tick(request: Request, x_quire_baton: Annotated[str, Header(max_length
             raise _mistaken(request, Refusal(403, "Forged", "the baton was not signed by this ledger"))
     else:
         await needs(Role.OPERATOR)(request)
-    told = await ticking.slice(baton)
-    audit(request, "tick", str(told.get("slot", "")), by="the slice before", ran=told["ran"])
-    return json_answer(told)
+    answer = await ticking.slice(baton)
+    audit(request, "tick", str(answer.get("slot", "")), by="the slice before", ran=answer["ran"])
+    return json_answer(answer)
 
 
 # -- signals from outside --------------------------------------------------------------------------------------

@@ -75,14 +75,14 @@ def token_json(token: Token) -> dict[str, Any]:
 
 
 def loaded(setting: Setting) -> Token:
-    told = parse(setting.value)
-    return Token(**{**told, "role": Role(told["role"])})
+    given = parse(setting.value)
+    return Token(**{**given, "role": Role(given["role"])})
 
 
 async def make_token(
     ledger: Ledger, name: str, role: Role | str = Role.VIEWER, *, by: str = "", expires: Span | None = None
 ) -> tuple[str, Token]:
-    """Make a token. The text is told once and never again; the ledger keeps its hash."""
+    """Make a token. The text is shown once and never again; the ledger keeps its hash."""
     if not name.strip() or len(name) > 200 or not name.isprintable():
         raise InputError("a token needs a name of 1 to 200 printable characters: whoever acts with it, for the log")
     length = None if expires is None else seconds(expires)
@@ -132,16 +132,16 @@ async def recognised(ledger: Ledger, text: str, callers: Mapping[str, str]) -> T
             return token
     made = hashed(text)
     found = None
-    for name, told in callers.items():
-        token = caller(name, told)
+    for name, given in callers.items():
+        token = caller(name, given)
         if hmac.compare_digest(token.hash, made):
             found = token
     return found
 
 
-def caller(name: str, told: str) -> Token:
+def caller(name: str, given: str) -> Token:
     """A caller of ``quire.toml``: ``name = "sha256 of the key"``, or ``"viewer:sha256 of the key"``."""
-    role, mark, hash_ = told.rpartition(":")
+    role, mark, hash_ = given.rpartition(":")
     try:
         known = Role(role) if mark else Role.OPERATOR
     except ValueError:

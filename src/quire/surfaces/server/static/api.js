@@ -2,10 +2,10 @@
 import { toast } from "./dom.js";
 
 export class Refused extends Error {
-  constructor(status, told) {
-    super(told.message ?? `status ${status}`);
+  constructor(status, problem) {
+    super(problem.message ?? `status ${status}`);
     this.status = status;
-    this.word = told.error;
+    this.word = problem.error;
   }
 }
 
@@ -17,14 +17,14 @@ function headers(extra) {
 }
 
 export async function call(method, path, body, extra = {}) {
-  const told = { method, headers: headers(extra), credentials: "same-origin" };
+  const request = { method, headers: headers(extra), credentials: "same-origin" };
   if (body !== undefined) {
-    told.body = JSON.stringify(body);
-    told.headers["Content-Type"] = "application/json";
+    request.body = JSON.stringify(body);
+    request.headers["Content-Type"] = "application/json";
   }
   let answer;
   try {
-    answer = await fetch(path, told);
+    answer = await fetch(path, request);
   } catch {
     throw new Refused(0, { error: "Away", message: "the server does not answer" });
   }

@@ -49,8 +49,8 @@ export function difference(before, after, caption) {
   return table(rows.filter(([, was, now]) => JSON.stringify(was) !== JSON.stringify(now)), [], caption);
 }
 
-// A difference as the server tells it: of a version, or in a line of the log.
-export function told(one, caption) {
+// A difference as the server sends it: of a version, or in a line of the log.
+export function differences(one, caption) {
   const { changes = {}, came = [], went = [], changed = [] } = one ?? {};
   return table(Object.entries(changes).map(([name, [was, now]]) => [name, came.includes(name) ? undefined : was, went.includes(name) ? undefined : now]), changed, caption);
 }

@@ -22,7 +22,7 @@ export const h = (tag, attributes, ...children) => filled(document.createElement
 export const s = (tag, attributes, ...children) =>
   filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-const told = (element) => element.getAttribute("aria-label") ?? (element.id || element.textContent);
+const nameOf = (element) => element.getAttribute("aria-label") ?? (element.id || element.textContent);
 
 // Puts these in the place of what is there. Whoever stands on a button with the keyboard, or opened something, finds it again.
 export function put(parent, ...children) {
@@ -32,7 +32,7 @@ export function put(parent, ...children) {
   parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   for (const summary of opened.length ? parent.querySelectorAll("details > summary") : []) if (opened.includes(summary.textContent)) summary.parentElement.open = true;
   if (scrolled.some(Boolean)) parent.querySelectorAll(".log, pre").forEach((one, number) => { one.scrollTop = scrolled[number] ?? 0; });
-  if (here && !here.isConnected) [...parent.querySelectorAll(here.tagName)].find((one) => told(one) === told(here))?.focus({ preventScroll: true });
+  if (here && !here.isConnected) [...parent.querySelectorAll(here.tagName)].find((one) => nameOf(one) === nameOf(here))?.focus({ preventScroll: true });
 }
 
 export function pill(status) {

@@ -58,9 +58,9 @@ export function gantt(spans, now, wide) {
       const name = line.step.length > most ? `${line.step.slice(0, most - 1)}…` : line.step;
       return [s("text", { x: 0, y: y + 15, class: "name" }, name), line.bars.map((bar) => {
         const wideBar = Math.max(3, x(bar.b) - x(bar.a));
-        const told = `${bar.step}: ${NAMES[bar.kind] ?? bar.kind} for ${length((bar.b - bar.a) / 1000)}${bar.outcome ? `, then ${bar.outcome}` : ""}`;
+        const summary = `${bar.step}: ${NAMES[bar.kind] ?? bar.kind} for ${length((bar.b - bar.a) / 1000)}${bar.outcome ? `, then ${bar.outcome}` : ""}`;
         const left = Math.min(x(bar.a), wide - 16 - 3);
-        return s("rect", { x: left, y: y + 2, width: wideBar, height: bar.kind === "runs" ? 18 : 10, rx: 3, class: `span ${bar.kind.replace(" ", "-")} ${bar.outcome === "broke" || bar.outcome === "failed" ? "bad" : ""}` }, s("title", {}, told));
+        return s("rect", { x: left, y: y + 2, width: wideBar, height: bar.kind === "runs" ? 18 : 10, rx: 3, class: `span ${bar.kind.replace(" ", "-")} ${bar.outcome === "broke" || bar.outcome === "failed" ? "bad" : ""}` }, s("title", {}, summary));
       })];
     }));
 }

@@ -51,7 +51,7 @@ export function gridPage(main, query) {
   const step = h("select", { "aria-label": "Next step" });
   const chips = h("div", { class: "chips", role: "group", "aria-label": "Filter by status" });
   const many = h("div", { class: "many", role: "toolbar", "aria-label": "Selected records" });
-  const told = h("span", { class: "quiet", role: "status", "aria-live": "polite" });
+  const counted = h("span", { class: "quiet", role: "status", "aria-live": "polite" });
   const head = h("div", { class: "grid-head", role: "row" });
   const spacer = h("div", { class: "spacer", role: "presentation" });
   const body = h("div", { class: "grid-body", role: "rowgroup", tabindex: "0", "aria-label": "Records; arrow keys move, space selects, enter opens" }, spacer);
@@ -62,7 +62,7 @@ export function gridPage(main, query) {
     chips,
     h("div", { class: "bar" }, filter, workflow, step,
       h("button", { class: "primary", onclick: () => startRecord(state.workflow) }, "Start a record")),
-    h("div", { class: "under" }, told, many), grid);
+    h("div", { class: "under" }, counted, many), grid);
 
   // -- rows: a handful of elements, filled anew as they come into sight
   const pool = [];
@@ -144,7 +144,7 @@ export function gridPage(main, query) {
     const all = store.rows.size;
     const shown = order.length === all ? `${all.toLocaleString()} ${all === 1 ? "record" : "records"}` : `${order.length.toLocaleString()} of ${all.toLocaleString()} records`;
     const words = shown + (store.loading && !store.loaded ? ", loading…" : "") + (store.full ? "; only the first 200,000 are here, filter by command line for more" : "");
-    if (told.textContent !== words) told.textContent = words;
+    if (counted.textContent !== words) counted.textContent = words;
     empty.hidden = order.length > 0 || (store.loading && !store.loaded);
     if (!empty.hidden) {
       put(empty, all ? [h("p", {}, "No record matches."), h("p", {}, h("button", { onclick: clear }, "Show all"))]

@@ -14,10 +14,10 @@ function line(label, kind, samples, values) {
   const to = Math.max(from + 1, samples.at(-1)[0]);
   const most = Math.max(1, ...values);
   const points = samples.map(([at], n) => `${(((at - from) / (to - from)) * 200).toFixed(1)},${(TALL - 2 - (values[n] / most) * (TALL - 6)).toFixed(1)}`);
-  const told = `${label}: now ${values.at(-1).toLocaleString()}, at most ${most.toLocaleString()}, over ${minutes(to - from)}`;
+  const summary = `${label}: now ${values.at(-1).toLocaleString()}, at most ${most.toLocaleString()}, over ${minutes(to - from)}`;
   return h("figure", { class: `spark ${kind}` },
     h("figcaption", {}, h("span", {}, label), h("b", {}, values.at(-1).toLocaleString()), h("small", {}, `most ${Math.max(...values).toLocaleString()}`)),
-    s("svg", { viewBox: `0 0 200 ${TALL}`, preserveAspectRatio: "none", role: "img", "aria-label": told },
+    s("svg", { viewBox: `0 0 200 ${TALL}`, preserveAspectRatio: "none", role: "img", "aria-label": summary },
       s("path", { d: `M0,${TALL}L${points.join("L")}L200,${TALL}Z`, class: "area" }), s("polyline", { points: points.join(" "), class: "line" })));
 }
 

@@ -9,11 +9,11 @@ const toasts = h("div", { id: "toasts", role: "status" });
 document.body.append(toasts);
 
 try {
-  const told = await post("/api/link", { link });
+  const shown = await post("/api/link", { link });
   const card = h("div", { class: "card" },
-    h("h1", {}, told.record_id), h("p", { class: "quiet" }, `${told.workflow} · you answer as ${told.person}`),
+    h("h1", {}, shown.record_id), h("p", { class: "quiet" }, `${shown.workflow} · you answer as ${shown.person}`),
     questionCard({
-      record_id: told.record_id, asked: told.asked, data: told.data,
+      record_id: shown.record_id, asked: shown.asked, data: shown.data,
       send: (choice, note, edits) => post("/api/link/answer", { link, choice, note, edits }),
       done: () => put(main, h("div", { class: "card" }, h("h1", {}, "Thank you"), h("p", {}, "Your answer is in the ledger. This link does not work any more."))),
     }));

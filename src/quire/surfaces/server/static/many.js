@@ -1,4 +1,4 @@
-// What is done with several records at once. Each lands by itself; those that refuse are told.
+// What is done with several records at once. Each lands by itself; the answer names those that refused.
 import { act, post } from "./api.js";
 import { ask, h, put } from "./dom.js";
 import { COL, store } from "./store.js";

@@ -67,24 +67,24 @@ function missionPage(main, id) {
       h("div", { class: "title" }, h("h1", {}, view.record_id), pill(view.status)),
       h("dl", { class: "facts" }, [
         ["Turns", h("span", {}, h("progress", { max: all + 1, value: done + (view.result ? 1 : 0), "aria-label": "Turns taken" }), ` ${done} of ${all}`)],
-        ["Spent", view.spent.told], ["Limits", limits || "none"],
+        ["Spent", view.spent.in_words], ["Limits", limits || "none"],
         ["Pace", view.pace.most ? `${view.pace.most} at once, ${view.pace.speed_up.toFixed(1)} times as fast as one after the other` : "not begun"],
       ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       view.error && view.status === "ERROR" ? h("p", { class: "problem" }, view.error) : null,
       view.asks.map((ask) => h("p", { class: "banner paused inner" }, h("span", {}, ask.question), h("a", { class: "tab", href: recordHref(ask.record_id) }, "Answer"))),
       h("p", {}, h("a", { href: recordHref(view.record_id) }, "The record: timeline, log, receipts, acts")));
     const columns = view.agents.map((agent) => h("section", { class: "agent", "aria-label": agent.id },
-      h("header", {}, h("h2", {}, agent.record_id ? h("a", { href: recordHref(agent.record_id) }, agent.id) : agent.id), h("p", { class: "quiet" }, agent.model), h("p", { class: "quiet" }, `${WORDS[agent.status] ?? agent.status} · ${agent.spent.told}`), agent.error ? h("p", { class: "problem" }, agent.error) : null),
+      h("header", {}, h("h2", {}, agent.record_id ? h("a", { href: recordHref(agent.record_id) }, agent.id) : agent.id), h("p", { class: "quiet" }, agent.model), h("p", { class: "quiet" }, `${WORDS[agent.status] ?? agent.status} · ${agent.spent.in_words}`), agent.error ? h("p", { class: "problem" }, agent.error) : null),
       agent.turns.map((turn) => cell(`${agent.id} ${turn.turn}`, turn, agent.id))));
     const top_ = board.scrollLeft;
     put(board, columns);
     board.scrollLeft = top_;
-    put(below, h("section", { class: "card result" }, h("h2", {}, `${view.reducer.id} makes one of it`), h("p", { class: "quiet" }, `${view.reducer.model} · ${view.reducer.spent.told}`),
+    put(below, h("section", { class: "card result" }, h("h2", {}, `${view.reducer.id} makes one of it`), h("p", { class: "quiet" }, `${view.reducer.model} · ${view.reducer.spent.in_words}`),
       view.result ? words(view.result.text) : h("p", { class: "quiet" }, WORDS[view.reducer.turns[0].status] ?? "to come"),
       view.result && view.result.status !== "done" ? h("p", { class: "problem" }, "Not every agent finished.") : null));
-    const told = `${done} of ${all} turns are done${view.result ? "; the result is there" : ""}`;
-    if (heard !== null && heard !== told) live.textContent = told;
-    heard = told;
+    const news = `${done} of ${all} turns are done${view.result ? "; the result is there" : ""}`;
+    if (heard !== null && heard !== news) live.textContent = news;
+    heard = news;
   }
   return lively(["changes", "reset"], refresh, 400, (kind, data) => kind === "reset" || data.rows.some((row) => parts.has(row[COL.id])));
 }

@@ -1,6 +1,6 @@
 // One record: what it is, why it does not move, and what can be done.
 import { act, at, call, get, part, post, Refused } from "./api.js";
-import { difference, told } from "./diff.js";
+import { difference, differences } from "./diff.js";
 import { ago, ask, h, lasting, moment, pill, pretty, put, recordHref } from "./dom.js";
 import { gantt, ganttTable } from "./gantt.js";
 import { listen } from "./live.js";
@@ -44,7 +44,7 @@ export function recordPage(main, id) {
     const show = () => {
       const since = `Changed since version ${compared}`;
       if (compared === "entry") put(place, difference(shown.entry, record.data, "Changed in this step"));
-      else put(place, (versions.has(compared) ? difference(versions.get(compared), record.data, since) : told(older.get(compared), since)) ?? h("p", { class: "quiet" }, "Nothing differs."));
+      else put(place, (versions.has(compared) ? difference(versions.get(compared), record.data, since) : differences(older.get(compared), since)) ?? h("p", { class: "quiet" }, "Nothing differs."));
     };
     show();
     const end = shown.versions_end ? h("p", { class: "quiet" }, shown.versions_end) : null;
@@ -58,7 +58,7 @@ export function recordPage(main, id) {
 
   // A line of the log; one that tells what it changed in the data opens, and so does a failed try with its trace.
   function words(event) {
-    const made = event.trace ? h("pre", { class: "trace" }, event.trace) : told(event.body);
+    const made = event.trace ? h("pre", { class: "trace" }, event.trace) : differences(event.body);
     return made ? h("details", {}, h("summary", {}, event.words), made) : h("span", {}, event.words);
   }
 

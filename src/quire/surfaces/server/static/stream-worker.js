@@ -27,7 +27,7 @@ function connect() {
 self.onconnect = (event) => {
   const port = event.ports[0];
   ports.add(port);
-  port.onmessage = (told) => { if (told.data === "bye") ports.delete(port); };
+  port.onmessage = (message) => { if (message.data === "bye") ports.delete(port); };
   port.start();
   for (const message of Object.values(last)) port.postMessage(message);
   if (source === null) connect();

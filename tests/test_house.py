@@ -189,6 +189,33 @@ def told() -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
+#: Names that the code had once, or a word with a second meaning, and what is said now. Table: `docs/glossary.md`.
+OLD_WORDS = {
+    r"\bStay\b": "Hold (a worker's hold on a record), or Pass (one execution of a step's function)",
+    r"\b(Sketch|Meeting|Claiming|Changing)\b": "Draft",
+    r"\bdef transition\b": "the moves of rules/moves.py",
+    r"\b(_simply_moved|_gives_way|without_wish|_hears)\b": "the function of rules/ that is named after the rule",
+    r"\b(Leased|_claimed_lease)\b": "Sole",
+    r"\b([Dd]oors|ways_in)\b": "gate, auth",
+    r"\btelling\b": "words",
+    r"\bmend(s|ed|ing)?\b": "correct, repair, write anew",
+    r"\bill\b": "problem",
+    r"\bbears\b": "tolerates, has",
+    r"\bspill(ed|s)?\b": "long value",
+    r"\b(bells?|rings the)\b": "notification",
+}
+
+
+def old_words() -> list[str]:
+    return [
+        f"{name}:{number}: {found[0]!r}: say {now}"
+        for name, text in sources().items()
+        for old, now in OLD_WORDS.items()
+        for number, line in enumerate(text.split("\n"), 1)
+        if (found := re.search(old, line))
+    ]
+
+
 _BY_POSITION = re.compile(r"tuple\.__new__|field_names\(\w+\)(\.index\(|\[)|field_values\([^)]*\)\[")
 
 
@@ -257,6 +284,11 @@ def test_no_function_is_too_complex() -> None:
 def test_the_word_told_is_gone() -> None:
     more = over(told(), 0, TOLD)
     assert not more, f"say what it is (a body, a line, an answer, given_now, as_json, in_words): {more}"
+
+
+def test_a_thing_has_one_name() -> None:
+    old = old_words()
+    assert not old, f"these words are out: {old}"
 
 
 def test_rows_are_read_by_name() -> None:

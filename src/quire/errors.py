@@ -64,7 +64,7 @@ class LedgerUnavailable(LedgerError):
 
 
 class Crowded(LedgerUnavailable):
-    """As many workers as the ledger can bear write to it already. This one waits for its turn; end another, or use a
+    """As many workers as the ledger takes write to it already. This one waits for its turn; end another, or use a
     store that takes more.
     """
 
@@ -106,8 +106,8 @@ class EffectRepeated(DefinitionError):
 
 
 class ChildFailed(QuireError):
-    """A child record ended without a result. Mend and retry the child, or the parent; or let the parent bear failures
-    (``run.map(..., failures="keep")``).
+    """A child record ended without a result. Correct and retry the child, or the parent; or let the parent
+    tolerate failures (``run.map(..., failures="keep")``).
     """
 
 

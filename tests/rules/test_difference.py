@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quire.client.client import Client
-from quire.explain import words as telling
+from quire.explain import words
 from quire.model.codec import dump, parse
 from quire.model.row import replace
 from quire.rules.difference import MOST_CHARACTERS, MOST_OF_A_NAME, Known, before, carried, changes, same
@@ -109,6 +109,6 @@ async def test_the_log_tells_what_an_edit_and_an_answer_changed() -> None:
     assert parse(log["edited"].body) == {"by": "ann", "changes": {"draft": ["About tea.", "Mine."]}}
     assert parse(log["answered"].body)["changes"] == {"draft": ["Mine.", "Yours."]}
     mixed = replace(log["edited"], body=dump({"by": "ann"} | changes('{"n":1}', dump({"n": 2, "text": LONG}))))
-    assert telling.line(mixed) == "edited by ann: n 1 → 2, text"
-    assert telling.line(log["edited"]) == 'edited by ann: draft "About tea." → "Mine."'
-    assert telling.line(log["answered"]) == 'answered \'approve\' by ann (python), edited draft "Mine." → "Yours."'
+    assert words.line(mixed) == "edited by ann: n 1 → 2, text"
+    assert words.line(log["edited"]) == 'edited by ann: draft "About tea." → "Mine."'
+    assert words.line(log["answered"]) == 'answered \'approve\' by ann (python), edited draft "Mine." → "Yours."'

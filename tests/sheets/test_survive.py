@@ -158,7 +158,7 @@ async def test_a_person_sorts_inserts_and_deletes_between_every_read_and_every_w
                 record_id: dump(record_id) for record_id in done
             }
             assert found == await ledger.find(Query(limit=10_000))
-        await ledger.mend()
+        await ledger.rewrite_state()
         cells = google("GET", f"/v4/spreadsheets/{book}/values/state!A2:B")["values"]
         assert cells == [[row.record_id, row.status.value] for row in ledger.replica.tables.all_records.values()]
         kept = google("GET", f"/v4/spreadsheets/{book}/values/journal!B2:B").get("values", [])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.clock import iso
-from quire.explain import words as telling
+from quire.explain import words
 from quire.explain.why import Around, why_of
 from quire.ledger.base import Ledger
 from quire.ledger.workers import alive, knowers
@@ -95,10 +95,10 @@ def orders(standing: Standing) -> Iterable[Finding]:
             if not holds:
                 continue
             what = "the ledger" if control.scope == EVERYWHERE else f"workflow {control.scope!r}"
-            remedy = telling.command("resume", "" if control.scope == EVERYWHERE else control.scope)
+            remedy = words.command("resume", "" if control.scope == EVERYWHERE else control.scope)
             by = f" by {control.by}" if control.by else ""
             reason = f": {control.reason}" if control.reason else ""
-            text = f"{what} is {word}{by} since {telling.when(control.at, standing.now)}{reason} ({remedy})"
+            text = f"{what} is {word}{by} since {words.when(control.at, standing.now)}{reason} ({remedy})"
             scope = "" if control.scope == EVERYWHERE else control.scope
             yield Finding(word, f"{control.scope} {control.at!r}", text, control.at, workflow=scope, remedy=remedy)
     if standing.sealed:
@@ -113,7 +113,7 @@ def errors(failed: Sequence[Record], counts: Sequence[Count]) -> Iterable[Findin
     for (workflow, step, cause), records in sorted(groups.items(), key=lambda item: -len(item[1])):
         ids = [record.record_id for record in records[:NAMED]]
         some = f"{len(records)} records of {workflow!r}" if len(records) > 1 else repr(ids[0])
-        remedy = telling.command("retry", ids[0]) if len(records) == 1 else f"quire retry --workflow {workflow}"
+        remedy = words.command("retry", ids[0]) if len(records) == 1 else f"quire retry --workflow {workflow}"
         text = f"{some} stopped in ERROR at step {step!r}: {_short(records[0].last_error)} ({remedy})"
         since, latest = records[-1].updated_at, records[0].updated_at
         yield Finding(
@@ -184,7 +184,7 @@ async def _unclaimed(
         if due:
             since = min(record.due_at or now for record in due)
             some = f"{count.count} records" if count.count > 1 else repr(due[0].record_id)
-            text = f"{some} of {count.workflow!r} at step {count.step!r} wait since {telling.when(since, now)}: "
+            text = f"{some} of {count.workflow!r} at step {count.step!r} wait since {words.when(since, now)}: "
             text += "no live worker knows the step (quire worker FILE)"
             ids = [record.record_id for record in due]
             cause = f"{count.workflow} {count.step}"
@@ -202,7 +202,7 @@ async def _too_long(ledger: Ledger, moving: Sequence[Count], now: float) -> list
         if time is None or count.status is not Status.PENDING:
             continue
         records = await ledger.find(Query(count.workflow, count.step, (Status.PENDING,), limit=NAMED))
-        text = f"step {count.step!r} of {count.workflow!r} does not fit into a slice of {telling.span(time.slice)}: it "
+        text = f"step {count.step!r} of {count.workflow!r} does not fit into a slice of {words.span(time.slice)}: it "
         text += f"{time.words()}, so no such slice begins it; {count.count} waiting"
         remedy = f"quire tick --budget {time.fitting}s"
         place = (count.workflow, count.step)
@@ -232,7 +232,7 @@ async def _abandoned(ledger: Ledger, moving: Sequence[Count], now: float) -> lis
         return []
     since = min(record.due_at or record.updated_at for record in due)
     some = f"{len(due)} records are" if len(due) > 1 else f"{due[0].record_id!r} is"
-    text = f"{some} due since {telling.when(since, now)}, and no worker is alive (quire worker)"
+    text = f"{some} due since {words.when(since, now)}, and no worker is alive (quire worker)"
     ids = [record.record_id for record in due[:NAMED]]
     return [Finding("no worker", "", text, since, len(due), ids, remedy="quire worker", latest=since)]
 
@@ -245,7 +245,7 @@ async def _late(ledger: Ledger, workers: Sequence[Worker], now: float) -> list[F
     at, period = tick
     if comes(tick, now):
         return []
-    text = f"the last tick was {telling.when(at, now)}, one is expected every {telling.span(period)} (quire tick)"
+    text = f"the last tick was {words.when(at, now)}, one is expected every {words.span(period)} (quire tick)"
     return [Finding("late", repr(at), text, at, remedy="quire tick")]
 
 

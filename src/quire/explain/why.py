@@ -1,6 +1,6 @@
 """Why a record does not move: one sentence that says what it waits for, until when, and who can change it.
 
-``around`` reads what bears on the record; ``why_of`` decides over it and reads nothing.
+``around`` reads what matters for the record; ``why_of`` decides over it and reads nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STRANDED_SECONDS = 300.0
 
 
 class Around(NamedTuple):
-    """What stands around a record and bears on why it does not move."""
+    """What stands around a record and may be why it does not move."""
 
     now: float
     standing: Standing
@@ -74,7 +74,7 @@ async def around(
     log: Sequence[Event] | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Around:
-    """Read what bears on this record. ``log``: its lines, if they are at hand; ``groups``: of people, if known."""
+    """Read what matters for this record. ``log``: its lines, if they are at hand; ``groups``: of people, if known."""
     waits = load_waits(record.waits) if not record.ended else ()
     standing, definition, workers, fanins = await asyncio.gather(
         ledger.standing(),

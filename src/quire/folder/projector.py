@@ -147,7 +147,7 @@ class Projector:
     async def catch_up(self, *, anew: bool = False, wait: bool = True) -> int:
         """Write everything that the ledger has by now and answer how many lines that was.
 
-        ``anew``: from the first line on, also what is there already: mends a folder that was tampered with, except
+        ``anew``: from the first line on, also what is there already: repairs a folder that was tampered with, except
         receipts and logs, which are written once. If another one projects, it is waited for; without ``wait`` that is
         an error.
         """

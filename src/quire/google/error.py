@@ -1,6 +1,6 @@
 """What goes wrong with Google, by what the caller can do about it. HTTP codes stay inside this package.
 
-Every message names the thing, what Google said, and what mends it.
+Every message names the thing, what Google said, and the remedy.
 """
 
 from __future__ import annotations

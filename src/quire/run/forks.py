@@ -53,12 +53,12 @@ def _end(*_: Any) -> None:
 def _copied() -> None:
     global _generation
     _generation += 1
-    door = _door(sys._getframe())
-    if door is not None:
-        _watch(door)
+    entry = _entry(sys._getframe())
+    if entry is not None:
+        _watch(entry)
 
 
-def _door(frame: FrameType | None) -> FrameType | None:
+def _entry(frame: FrameType | None) -> FrameType | None:
     """The outermost frame before the worker's own loop: when it is left, the worker goes on."""
     in_pool = threading.current_thread().name.startswith(STEP_THREAD)
     found = None
@@ -70,13 +70,13 @@ def _door(frame: FrameType | None) -> FrameType | None:
     return found
 
 
-def _watch(door: FrameType) -> None:
+def _watch(entry: FrameType) -> None:
     """End the process when this frame returns or yields, or an exception leaves it."""
     monitoring = getattr(sys, "monitoring", None)
     if monitoring is None:  # Python 3.11
-        sys.setprofile(lambda frame, event, _: _end() if frame is door and event == "return" else None)
+        sys.setprofile(lambda frame, event, _: _end() if frame is entry and event == "return" else None)
         return
-    left: CodeType = door.f_code
+    left: CodeType = entry.f_code
     tool = next(number for number in range(6) if monitoring.get_tool(number) is None)
     monitoring.use_tool_id(tool, "quire.forks")
     events = monitoring.events

@@ -106,7 +106,7 @@ async def promote(
         _compare(before, after, "the source changed while it was copied; promote again")
         _compare(after, there, "the copy differs from the source; begin with an empty target")
     except InputError:
-        # To repeat it cannot help: something must be mended first.
+        # To repeat it cannot help: something must be corrected first.
         if await _taken_back(source, target, attempt, seal, by):
             tell("it did not work; the source is open again")
         raise

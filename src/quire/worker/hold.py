@@ -207,7 +207,7 @@ class Holds:
     ) -> None:
         """The record's data does not fit the code: it errs, with the reason, and nothing is lost.
 
-        Nothing is undone, whatever the workflow says of failures: the code failed, not the work, and can be mended.
+        Nothing is undone, whatever the workflow says of failures: the code failed, not the work, and can be corrected.
         """
         broke = Broke(**failure_of(error)._asdict())
         tell_failed(record, broke)

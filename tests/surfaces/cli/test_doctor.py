@@ -1,4 +1,4 @@
-"""The doctor: what is well, what to look out for, what is ill."""
+"""The doctor: what is well, what to look out for, what is problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.surfaces.cli.conftest import Project
 
 
 def findings(project: Project, code: int = 0) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {"well": [], "warning": [], "ill": []}
+    found: dict[str, list[str]] = {"well": [], "warning": [], "problem": []}
     for row in project.json("doctor", code=code):
         found[row["state"]].append(row["what"])
     return found
@@ -24,7 +24,7 @@ def findings(project: Project, code: int = 0) -> dict[str, list[str]]:
 def test_a_fresh_project_is_well(project: Project) -> None:
     found = findings(project)
 
-    assert found["ill"] == []
+    assert found["problem"] == []
     assert any("opens, writes and reads back" in text for text in found["well"])
     assert any("integrity_check" in text for text in found["well"])
     assert "no problems found" in project.quire("doctor").stdout
@@ -34,7 +34,7 @@ def test_no_ledger_yet_and_a_flow_file_that_is_missing(empty: Project) -> None:
     assert any("is not there yet" in text for text in findings(empty)["well"])
     empty.write("quire.toml", 'flows = ["nope.py"]\n')
 
-    assert any("nope.py" in text for text in findings(empty, code=3)["ill"])
+    assert any("nope.py" in text for text in findings(empty, code=3)["problem"])
     assert not (empty.path / ".quire").exists()
 
 
@@ -44,7 +44,10 @@ def test_what_is_said_of_the_sqlite_library(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(sqlite3, "sqlite_version", ".".join(map(str, version)))
         return list(doctor._machine())[1]
 
-    assert said((3, 36, 0)) == ("ill", "SQLite 3.36.0 is too old: 3.37 is needed; use a newer Python, or PostgreSQL")
+    assert said((3, 36, 0)) == (
+        "problem",
+        "SQLite 3.36.0 is too old: 3.37 is needed; use a newer Python, or PostgreSQL",
+    )
     shared = "SQLite 3.40.1: any number of processes on this machine may share a ledger file"
     assert said((3, 40, 1)) == ("well", shared)
 
@@ -53,7 +56,7 @@ def test_a_file_that_is_no_ledger(empty: Project) -> None:
     empty.write("quire.toml", 'ledger = "x.db"\n')
     empty.write("x.db", "this is no database, but it is long enough to be looked at as one" * 20)
 
-    assert any("is not a ledger" in text for text in findings(empty, code=3)["ill"])
+    assert any("is not a ledger" in text for text in findings(empty, code=3)["problem"])
     assert "is not a ledger" in empty.error("list", code=2)
 
 
@@ -89,11 +92,11 @@ def test_a_file_whose_cells_are_overwritten(project: Project, was: bytes, now: b
     file = project.path / "ledger.db"
     whole = file.read_bytes()
     assert was in whole
-    assert findings(project)["ill"] == []
+    assert findings(project)["problem"] == []
     file.write_bytes(whole.replace(was, now))
 
-    [*_, ill] = findings(project, code=3)["ill"]
-    assert "restore a copy" in ill
+    [*_, problem] = findings(project, code=3)["problem"]
+    assert "restore a copy" in problem
 
 
 def test_records_that_wait_without_a_worker(project: Project) -> None:
@@ -118,7 +121,7 @@ def test_a_periodic_caller_that_fell_silent(project: Project) -> None:
     assert any("the last tick was 1 min 40 s ago" in text for text in findings(project)["well"])
 
     project.ask(lambda client: ticked(client, 200.0))
-    assert any("the periodic caller is silent" in text for text in findings(project, code=3)["ill"])
+    assert any("the periodic caller is silent" in text for text in findings(project, code=3)["problem"])
 
 
 def test_a_folder_with_a_file_that_halts_and_one_that_is_not_there(project: Project) -> None:

@@ -346,7 +346,7 @@ def state_requests(records: Sequence[Record], places: Mapping[str, int]) -> tupl
     """The requests that bring the rows of these records up to date; new ones come after the last place.
 
     A row's id is written when it is born and never again: if people moved the rows, the ids beside what was written
-    tell, and the tab is mended.
+    tell, and the tab is written anew.
     """
     groups: list[list[tuple[int, list[str]]]] = []
     for place, row in sorted((places[r.record_id], state_row(r)) for r in records if r.record_id in places):

@@ -158,8 +158,8 @@ class Commits:
         entry = new_entry(
             last, commit_id=new_id("c_"), at=plan.draft.now, worker=plan.by, body=body, snapshot=plan.snapshot
         )
-        records = tuple(plan.draft.records.values()) if not plan.mend else ()
-        return await self.log.land(Sent(entry, records, urgency, plan.mend), paid=paid)
+        records = tuple(plan.draft.records.values()) if not plan.rewrite_state else ()
+        return await self.log.land(Sent(entry, records, urgency, plan.rewrite_state), paid=paid)
 
     async def _body(self, plan: Plan) -> str:
         replica, long_values = self.log.replica, self.log.long_values

@@ -30,7 +30,7 @@ MOST_CELLS = 10_000_000
 
 
 async def examine(ledger: SheetsLedger, pairs: int = PAIRS) -> list[str]:
-    """What is wrong with the book, in words, with what mends it; empty: nothing."""
+    """What is wrong with the book, in words, with the remedy; empty: nothing."""
     found: list[str] = []
     try:
         found += await _tabs(ledger)

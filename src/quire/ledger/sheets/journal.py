@@ -44,7 +44,7 @@ class Sent(NamedTuple):
     entry: Entry
     records: tuple[Record, ...]
     urgency: Urgency
-    mend: bool
+    rewrite_state: bool
 
 
 class Log:
@@ -364,12 +364,12 @@ class Log:
             self.seen.add(written[0])
             if self._rescued:
                 await self._leave_word()  # this entry was on its way when the damage was found
-        if sent.mend:
+        if sent.rewrite_state:
             self.state_dirty = False
         return replica.commits.get(entry.seq) == entry.commit_id
 
     def _state_requests(self, sent: Sent) -> tuple[list[dict[str, Any]], Sequence[Run]]:
-        if sent.mend:
+        if sent.rewrite_state:
             return state_anew(list(self.replica.tables.all_records.values())), ()
         if self.state_dirty:
             return [], ()

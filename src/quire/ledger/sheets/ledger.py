@@ -151,7 +151,7 @@ class SheetsLedger(Ledger):
             raise
 
     async def repair(self) -> list[str]:
-        """Mend what can be mended for sure; the ledger is not open meanwhile. Answers what was done, in words."""
+        """Repair what can be repaired for sure; the ledger is not open meanwhile. Answers what was done, in words."""
         from quire.ledger.sheets.repair import repair
 
         async with self._connected():
@@ -332,11 +332,11 @@ class SheetsLedger(Ledger):
         return self.clock.now() - (self.transport.skew if self.clock is SYSTEM else 0.0)
 
     async def _tidy(self) -> None:
-        """Mend the tab state if it could not be written, and compact the journal if it has grown."""
+        """Write the tab state anew if it could not be written, and compact the journal if it has grown."""
         if self.clock.boottime() - self._marked_at >= MARK_SECONDS:
             await self._mark()
         if self.log.state_dirty:
-            await self.mend()
+            await self.rewrite_state()
         if self._grown():
             await self.compact(self._grown)
 
@@ -346,7 +346,7 @@ class SheetsLedger(Ledger):
             return True  # commits that do not count lie in the journal: it begins anew without them
         return grown > COMPACT_CHARACTERS and grown > 2 * self.replica.snapshot_size
 
-    async def mend(self) -> None:
+    async def rewrite_state(self) -> None:
         """Write the tab ``state`` anew. The ledger does not need it; people do."""
         try:
             tabs, titles, _ = await self.book.look()
@@ -358,7 +358,7 @@ class SheetsLedger(Ledger):
             return
 
         def plan(plan: Plan) -> None:
-            plan.mend = True
+            plan.rewrite_state = True
 
         await self._ask(plan, Urgency.VIEW, alone=True)
 

@@ -42,9 +42,9 @@ class Plan:
         self.sealed: str | None = None
         self.forgotten: list[Event] = []
         self.restored: tuple[type[Any], Sequence[Any], int] | None = None
-        #: The commit begins a new generation; it mends the tab state.
+        #: The commit begins a new generation; it writes the tab state anew.
         self.snapshot = False
-        self.mend = False
+        self.rewrite_state = False
         #: Who writes, for the journal's readers.
         self.by = ""
 
@@ -65,7 +65,7 @@ class Plan:
             or self.sealed is not None
             or self.restored is not None
             or self.snapshot
-            or self.mend
+            or self.rewrite_state
         )
 
     def body(self, replica: Replica) -> tuple[dict[str, list[Any]], dict[str, str], dict[str, str], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""``quire doctor --repair`` for a book: what can be mended without guessing.
+"""``quire doctor --repair`` for a book: what can be repaired without guessing.
 
 Mended: the header, hidden and protected tabs, a head that was taken away from a sound journal, rows that were written
 past the head by hand, a damaged journal of which a process left a rescue. Nothing that was committed is dropped: every
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 
 async def repair(ledger: SheetsLedger) -> list[str]:
-    """Mend what can be mended for sure, on a ledger that is connected, not open. Answers what was done, in words."""
+    """Repair what can be repaired for sure, on a ledger that is connected, not open. Return what was done, in words."""
     done = await _looks(ledger)
     found = await journal(ledger)
     heads = await ledger.book.heads()

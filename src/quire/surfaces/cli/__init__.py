@@ -174,7 +174,7 @@ def _open_streams() -> None:
 
 
 def _check_text(words: Sequence[str]) -> None:
-    """What no store, no file name and no terminal takes is refused at the door."""
+    """Refuse texts that no store, no file name and no terminal takes, before the command begins."""
     for word in words:
         if "\x00" in word or _NO_TEXT.search(word):
             raise click.UsageError(f"{word[:80]!r} is no text: it holds a NUL character, or bytes that are no UTF-8")

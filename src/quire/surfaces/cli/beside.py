@@ -29,16 +29,16 @@ async def _alerting(session: Session, client: Client) -> AsyncIterator[None]:
 
     alerts = channel.read(session.config.alerts)
     assert alerts is not None
-    telling = Alerting(client, alerts, links(client, session.config.groups), groups=session.config.groups)
-    task = asyncio.ensure_future(telling.run())
+    alerting = Alerting(client, alerts, links(client, session.config.groups), groups=session.config.groups)
+    task = asyncio.ensure_future(alerting.run())
     try:
         yield
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         with suppress(QuireError):  # what is not sent now, the next process sends
-            await telling.once()
-            await telling.release()
+            await alerting.once()
+            await alerting.release()
 
 
 _TELEMETRY = ("otlp", "logs")

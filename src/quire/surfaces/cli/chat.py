@@ -24,7 +24,7 @@ def mcp(session: Session, http: bool, host: str, port: int) -> int:
     """Serve a chat with tools and prompts: what is stuck and why, show, start, approve, retry, cancel, halt, missions.
 
     Without --http a chat program starts this command and talks over standard input and output; it acts as you do. With
-    --http it is the same server as quire serve, behind the same doors: a token says who talks and what they may do.
+    --http it is the same server as quire serve, behind the same gate: a token says who talks and what they may do.
     """
     start_logging(session)
 

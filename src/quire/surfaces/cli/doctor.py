@@ -18,7 +18,7 @@ import click
 from quire.client.client import Client
 from quire.clock import new_id
 from quire.errors import InputError, QuireError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.explain.why import STRANDED_SECONDS
 from quire.installing import install
 from quire.ledger import engine
@@ -45,7 +45,7 @@ _ROOM = 100 * 1024 * 1024
 class Finding(NamedTuple):
     """One thing that was looked at."""
 
-    #: well, warning or ill
+    #: well, warning or problem
     state: str
     what: str
 
@@ -58,8 +58,8 @@ def warning(what: str) -> Finding:
     return Finding("warning", what)
 
 
-def ill(what: str) -> Finding:
-    return Finding("ill", what)
+def problem(what: str) -> Finding:
+    return Finding("problem", what)
 
 
 @verb("doctor", example="quire doctor")
@@ -138,18 +138,18 @@ async def _answered_all(session: Session, client: Client, choice: str, workflow:
 
 
 def examined(session: Session, *, quiet: bool = False, repair: bool = False) -> int:
-    """Look at everything and tell; with ``quiet``, only what is not well. With ``repair``, mend first."""
+    """Look at everything and tell; with ``quiet``, only what is not well. With ``repair``, repair first."""
     in_file = sqlite_path(session.config.ledger) is not None
     found = [*_machine(sqlite=in_file), *_ledger_file(session), *(_repaired(session) if repair else ())]
-    if not any(finding.state == "ill" for finding in found):
+    if not any(finding.state == "problem" for finding in found):
         found += _opened(session)
     for finding in found:
         if session.json:
             session.out.emit(finding._asdict())
         elif not quiet or finding.state != "well":
-            mark, colour = {"well": ("✓", "green"), "warning": ("!", "yellow"), "ill": ("✗", "red")}[finding.state]
+            mark, colour = {"well": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}[finding.state]
             session.out.say(f"{mark} {finding.what}", colour=colour)
-    bad = sum(finding.state == "ill" for finding in found)
+    bad = sum(finding.state == "problem" for finding in found)
     if not session.json:
         warnings = sum(finding.state == "warning" for finding in found)
         session.out.say(_summary(len(found), bad, warnings))
@@ -157,12 +157,12 @@ def examined(session: Session, *, quiet: bool = False, repair: bool = False) -> 
 
 
 def _summary(checks: int, problems: int, warnings: int) -> str:
-    found = [telling.counted(count, word) for count, word in ((problems, "problem"), (warnings, "warning")) if count]
-    return f"{telling.counted(checks, 'check')}: {' and '.join(found) or 'no problems'} found"
+    found = [words.counted(count, word) for count, word in ((problems, "problem"), (warnings, "warning")) if count]
+    return f"{words.counted(checks, 'check')}: {' and '.join(found) or 'no problems'} found"
 
 
 def _repaired(session: Session) -> Iterator[Finding]:
-    """What was mended; a ledger that needs no such thing has none."""
+    """What was repaired; a ledger that needs no such thing has none."""
     work = getattr(open_ledger(session.config.ledger), "repair", None)
     if work is None:
         yield well("there is nothing to repair in a ledger of this kind")
@@ -170,7 +170,7 @@ def _repaired(session: Session) -> Iterator[Finding]:
     try:
         done: list[str] = session.run(work())
     except QuireError as error:
-        yield ill(str(error))
+        yield problem(str(error))
         return
     yield from map(well, done or ["there is nothing to repair"])
 
@@ -178,11 +178,11 @@ def _repaired(session: Session) -> Iterator[Finding]:
 def _machine(*, sqlite: bool = True) -> Iterator[Finding]:
     """``sqlite``: the ledger is a file, so its library matters."""
     version = platform.python_version()
-    yield well(f"Python {version}") if sys.version_info >= (3, 11) else ill(f"Python {version}: 3.11 is needed")
+    yield well(f"Python {version}") if sys.version_info >= (3, 11) else problem(f"Python {version}: 3.11 is needed")
     if sqlite:
         from quire.ledger.sqlite.checkpoints import OLDEST, about_library
 
-        yield (ill if sqlite3.sqlite_version_info < OLDEST else well)(about_library())
+        yield (problem if sqlite3.sqlite_version_info < OLDEST else well)(about_library())
 
 
 def _ledger_file(session: Session) -> Iterator[Finding]:
@@ -190,7 +190,7 @@ def _ledger_file(session: Session) -> Iterator[Finding]:
     yield well(f"configuration: {config.path or 'no quire.toml; defaults'}")
     for file in config.flows:
         if not Path(file).is_file():
-            yield ill(f"the flow file {file!r} is not there (from {config.source('flows')})")
+            yield problem(f"the flow file {file!r} is not there (from {config.source('flows')})")
     path = sqlite_path(config.ledger)
     if path is None:
         yield well(f"ledger: {concealed(config.ledger)} (from {config.source('ledger')})")
@@ -199,14 +199,14 @@ def _ledger_file(session: Session) -> Iterator[Finding]:
     folder = next((parent for parent in Path(path).absolute().parents if parent.exists()), Path("/"))
     free = shutil.disk_usage(folder).free
     text = f"{free // (1024 * 1024):,} MB are free under {folder}"
-    yield well(text) if free > _ROOM else ill(f"{text}: make room, commits will fail")
+    yield well(text) if free > _ROOM else problem(f"{text}: make room, commits will fail")
     kind = file_system(folder)
     if kind in NETWORK_FILE_SYSTEMS:
-        yield ill(
+        yield problem(
             f"the ledger lies on a network file system ({kind}), on which locks do not hold; move it to a local disk"
         )
     if not os.access(folder, os.W_OK):
-        yield ill(f"{str(folder)!r} cannot be written by this user")
+        yield problem(f"{str(folder)!r} cannot be written by this user")
 
 
 #: A folder that is behind by so many seconds is reported.
@@ -221,7 +221,7 @@ def _opened(session: Session) -> list[Finding]:
         if path is not None:
             found.extend(_sqlite(path))
             await _read_through(client, found)
-            if any(finding.state == "ill" for finding in found):
+            if any(finding.state == "problem" for finding in found):
                 return  # what else is read of a damaged file says nothing
         await _written(client, found)
         settings_warnings = getattr(client.ledger, "settings_warnings", None)
@@ -240,7 +240,7 @@ def _opened(session: Session) -> list[Finding]:
             return [well("the ledger is not there yet; quire up makes it")]
         session.with_client(work)
     except QuireError as error:
-        found.append(ill(str(error)))
+        found.append(problem(str(error)))
     return found
 
 
@@ -285,7 +285,7 @@ async def _folder(session: Session, client: Client, found: list[Finding]) -> Non
                 for path in (await stopfile.found(client.ledger, folder)).values()
             )
     except QuireError as error:
-        found.append(ill(str(error)))
+        found.append(problem(str(error)))
 
 
 async def _panel(session: Session, client: Client, found: list[Finding]) -> None:
@@ -301,7 +301,7 @@ async def _panel(session: Session, client: Client, found: list[Finding]) -> None
     try:
         found.extend(Finding(*each) for each in await examine(client.ledger, where))
     except QuireError as error:
-        found.append(ill(str(error)))
+        found.append(problem(str(error)))
 
 
 async def _written(client: Client, found: list[Finding]) -> None:
@@ -316,9 +316,9 @@ async def _written(client: Client, found: list[Finding]) -> None:
     read = await client.ledger.setting(name)
     took = client.clock.boottime() - began
     if read is None or read.value != word:
-        found.append(ill("the ledger does not read back what was written"))
+        found.append(problem("the ledger does not read back what was written"))
     else:
-        found.append(well(f"the ledger opens, writes and reads back ({telling.span(took)})"))
+        found.append(well(f"the ledger opens, writes and reads back ({words.span(took)})"))
 
 
 def _sqlite(path: str) -> Iterator[Finding]:
@@ -328,12 +328,12 @@ def _sqlite(path: str) -> Iterator[Finding]:
             (mode,) = db.execute("PRAGMA journal_mode").fetchone()
         db.close()
     except sqlite3.Error as error:
-        yield ill(f"the file cannot be examined: {error}")
+        yield problem(f"the file cannot be examined: {error}")
         return
     yield (
         well("the structure of the file is sound (integrity_check)")
         if answer == "ok"
-        else ill(f"the file is damaged: {answer}; restore a copy")
+        else problem(f"the file is damaged: {answer}; restore a copy")
     )
     text = f"journal mode {mode}, synchronous FULL: an acknowledged commit survives a power cut"
     yield well(text) if mode == "wal" else warning(f"journal mode is {mode}, not wal")
@@ -349,7 +349,7 @@ async def _steps(session: Session, client: Client, found: list[Finding]) -> None
     except QuireError as error:
         found.append(warning(str(error)))
         return
-    found.extend(ill(text) for text in lost_steps(await client.counts(), workflows))
+    found.extend(problem(text) for text in lost_steps(await client.counts(), workflows))
     found.extend(warning(text) for text in unlisted(workflows))
 
 
@@ -360,7 +360,7 @@ async def _people(session: Session, client: Client, found: list[Finding]) -> Non
     reasons = Counter(filter(None, (unanswerable(about, session.config.groups) for about in waits)))
     for reason, count in reasons.items():
         what = f"{count} records ask" if count > 1 else "1 record asks"
-        found.append(ill(f"{what}, but {reason}; name it and its members under [groups] in quire.toml"))
+        found.append(problem(f"{what}, but {reason}; name it and its members under [groups] in quire.toml"))
 
 
 #: So many records are read through; more would take longer than a person waits for the doctor.
@@ -375,10 +375,12 @@ async def _read_through(client: Client, found: list[Finding]) -> None:
             return
         read = await verify(client, limit=1)
     except (QuireError, ValueError) as error:
-        found.append(ill(f"the ledger cannot be read through: {error}; restore a copy"))
+        found.append(problem(f"the ledger cannot be read through: {error}; restore a copy"))
         return
     if read.first is not None:
-        found.append(ill(f"the ledger is damaged: {read.first}; restore a copy (quire verify names all that differs)"))
+        found.append(
+            problem(f"the ledger is damaged: {read.first}; restore a copy (quire verify names all that differs)")
+        )
     else:
         found.append(
             well(f"{read.records:,} records, {read.lines:,} lines and {read.receipts:,} receipts are as written")
@@ -415,17 +417,17 @@ async def _work(client: Client, found: list[Finding]) -> None:
         longest = max(late, default=0.0)
         if live and (count.workflow, count.step) not in known and longest > STRANDED_SECONDS:
             found.append(
-                ill(f"stranded: {count.count} records at {count.workflow}/{count.step}, which no live worker knows")
+                problem(f"stranded: {count.count} records at {count.workflow}/{count.step}, which no live worker knows")
             )
         elif live and longest > 60:
-            found.append(warning(f"{count.workflow}/{count.step} lags: due for {telling.span(longest)}; add workers"))
+            found.append(warning(f"{count.workflow}/{count.step} lags: due for {words.span(longest)}; add workers"))
     if tick is not None:
         at, period = tick
         ago = standing.now - at
-        text = f"the last tick was {telling.span(ago)} ago, one is expected every {telling.span(period)}"
-        found.append(ill(f"{text}: the periodic caller is silent") if ago > 2 * period and not live else well(text))
+        text = f"the last tick was {words.span(ago)} ago, one is expected every {words.span(period)}"
+        found.append(problem(f"{text}: the periodic caller is silent") if ago > 2 * period and not live else well(text))
     for (workflow, step), time in too_long(await step_times(client.ledger, standing.now)).items():
         if any(count.status is Status.PENDING and (count.workflow, count.step) == (workflow, step) for count in counts):
-            text = f"step {step!r} of {workflow!r} does not fit into a slice of {telling.span(time.slice)}: it "
+            text = f"step {step!r} of {workflow!r} does not fit into a slice of {words.span(time.slice)}: it "
             text += f"{time.words()}; give it quire tick --budget {time.fitting}s, or let quire worker run it"
-            found.append(ill(text))
+            found.append(problem(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quire.client.client import Client
 from quire.clock import iso
-from quire.explain import words as telling
+from quire.explain import words
 from quire.explain.why import around, why_of
 from quire.model.record import Record, Status
 from quire.model.wait import On, load_waits
@@ -39,9 +39,9 @@ async def follow(session: Session, client: Client, record_id: str) -> int:
         for event in await client.events(record_id, after=seen):
             seen = event.seq
             if out.json:
-                out.emit(telling.event_json(event))
+                out.emit(words.event_json(event))
             else:
-                out.say(f"{iso(event.at)[11:23]}  {telling.line(event)}")
+                out.say(f"{iso(event.at)[11:23]}  {words.line(event)}")
         code = ending(record)
         if code is not None:
             await _last(session, client, record)
@@ -57,7 +57,7 @@ async def follow(session: Session, client: Client, record_id: str) -> int:
 async def _last(session: Session, client: Client, record: Record) -> None:
     out = session.out
     if out.json:
-        out.emit(telling.record_json(record))
+        out.emit(words.record_json(record))
     elif record.status is Status.DONE:
         out.say(f"DONE: {record.result or 'null'}", colour="green")
     else:

@@ -9,7 +9,7 @@ import click
 
 from quire.client.client import Client
 from quire.clock import iso
-from quire.explain import words as telling
+from quire.explain import words
 from quire.folder.state import next_step
 from quire.ledger.workers import alive
 from quire.model.codec import parse
@@ -137,7 +137,7 @@ def list_(
                     break
             if session.json:
                 for record, reason in found:
-                    session.out.emit({**telling.record_json(record), "stuck": reason})
+                    session.out.emit({**words.record_json(record), "stuck": reason})
                 return
             rows = [(*row_of(record)[:-1], f"{reason}: {row_of(record)[-1]}".rstrip(": ")) for record, reason in found]
             _table(session, rows, "nothing is stuck")
@@ -154,12 +154,12 @@ def list_(
             )
         if session.json:
             for record in chosen:
-                session.out.emit(telling.record_json(record))
+                session.out.emit(words.record_json(record))
             return
         _table(session, [row_of(record) for record in chosen], "nothing waits for you" if needs_me else "no records")
         if needs_me and chosen:
             first = chosen[0].record_id
-            session.out.note(f"next: {telling.command('show', first)}, then {telling.command('approve', first)}")
+            session.out.note(f"next: {words.command('show', first)}, then {words.command('approve', first)}")
         elif len(chosen) == limit:
             session.out.note(f"only the latest {limit} are shown (--limit)")
 

@@ -10,7 +10,7 @@ import click
 from quire.client.client import Client
 from quire.clock import iso, seconds
 from quire.errors import InputError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.model.event import Event
 from quire.surfaces.cli.command import Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records
@@ -54,10 +54,10 @@ def logs(session: Session, record_id: str, follow: bool, lines: int, kind: str) 
             if kind and event.kind != kind:
                 continue
             if session.json:
-                session.out.emit(telling.event_json(event))
+                session.out.emit(words.event_json(event))
             else:
                 name = "" if record_id else f"{event.record_id}  "
-                session.out.say(f"{iso(event.at)[:23].replace('T', ' ')}Z  {name}{telling.line(event)}")
+                session.out.say(f"{iso(event.at)[:23].replace('T', ' ')}Z  {name}{words.line(event)}")
 
     async def work(client: Client) -> None:
         if record_id:

@@ -10,7 +10,7 @@ import click
 from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import InputError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.explain.why import around, why_of
 from quire.model.change import Query
 from quire.model.codec import parse
@@ -42,12 +42,12 @@ def show(session: Session, record_id: str, all_: bool) -> None:
             children = await client.ledger.find(query)
         if session.json:
             session.out.emit(
-                telling.record_json(record)
+                words.record_json(record)
                 | {
                     "why": why.sentence,
-                    "events": [telling.event_json(event) for event in events],
-                    "receipts": [telling.receipt_json(receipt) for receipt in receipts],
-                    "signals": [telling.signal_json(signal) for signal in signals],
+                    "events": [words.event_json(event) for event in events],
+                    "receipts": [words.receipt_json(receipt) for receipt in receipts],
+                    "signals": [words.signal_json(signal) for signal in signals],
                     "children": [
                         {"record_id": child.record_id, "status": str(child.status), "next_step": child.step}
                         for child in children
@@ -77,7 +77,7 @@ def show(session: Session, record_id: str, all_: bool) -> None:
         if len(shown) < len(events):
             out.say(f"… {len(events) - len(shown)} earlier lines (--all shows them)", dim=True)
         for event in shown:
-            out.say(f"  {iso(event.at)[:19].replace('T', ' ')}Z  v{event.version:<4} {telling.line(event)}")
+            out.say(f"  {iso(event.at)[:19].replace('T', ' ')}Z  v{event.version:<4} {words.line(event)}")
             for text in trace_lines(event) if all_ else ():
                 out.say(f"      {text}", dim=True)
         if receipts:
@@ -184,14 +184,14 @@ def diff(session: Session, record_id: str, first: int | None, second: int | None
         )
         if session.json:
             shown = {"record_id": record_id, "from": low, "to": high}
-            shown |= {"events": [telling.event_json(event) for event in events]}
+            shown |= {"events": [words.event_json(event) for event in events]}
             shown |= {"changes": {}, "came": [], "went": [], **pairs(before, after, differing(before, after))}
             session.out.emit(shown | {"unknown": sorted(unknown), "end": end})
             return
         out = session.out
         out.say(f"{record_id}: version {low} to {high}, by the log", bold=True)
         for event in events:
-            out.say(f"  v{event.version:<4} {iso(event.at)[:19].replace('T', ' ')}Z  {telling.line(event)}")
+            out.say(f"  v{event.version:<4} {iso(event.at)[:19].replace('T', ' ')}Z  {words.line(event)}")
         if not events:
             out.say("  nothing")
         out.say()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quire.client.client import Client
-from quire.explain import words as telling
+from quire.explain import words
 from quire.ledger.finding import concealed, sqlite_path
 from quire.ledger.workers import alive
 from quire.model.record import ENDED, Status
@@ -43,7 +43,7 @@ def overview(session: Session) -> int:
                     "exists": True,
                     "records": {str(status): totals[status] for status in Status},
                     "workers": len(live),
-                    **telling.standing_json(standing),
+                    **words.standing_json(standing),
                 }
             )
             return

@@ -10,7 +10,7 @@ import click
 
 from quire.client.client import Client
 from quire.errors import IllegalMove, InputError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.ledger import engine
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, load_waits
@@ -79,8 +79,8 @@ async def _say(
         sentence = f"answered {text!r} of {record_id} with {choice or _ahead(asked)!r}; it {then}"
     session.out.acted(
         sentence,
-        telling.command("retry", record_id, options=f"--from {shlex.quote(record.step)}"),
-        **telling.record_json(record),
+        words.command("retry", record_id, options=f"--from {shlex.quote(record.step)}"),
+        **words.record_json(record),
     )
 
 
@@ -116,8 +116,8 @@ def reject(session: Session, record_id: str, note: str, seen: str) -> None:
         asked = questions(await client.get(record_id))
         offered: list[Any] = (asked[0].about or {}).get("choices", []) if asked else []
         if asked and "reject" not in offered:
-            words = f"{telling.command('answer', record_id)} {' | '.join(map(str, offered))}"
-            raise IllegalMove(f"{record_id!r} offers no 'reject'; answer with {words}")
+            choices = f"{words.command('answer', record_id)} {' | '.join(map(str, offered))}"
+            raise IllegalMove(f"{record_id!r} offers no 'reject'; answer with {choices}")
         await _say(session, client, record_id, "reject", note, (), seen)
 
     session.with_client(work)
@@ -162,7 +162,7 @@ def resolve(session: Session, record_id: str, happened: bool | None, value: str 
         session.out.acted(
             f"{record_id}: you say that it {word}; it is {record.status} at {record.step}",
             "",
-            **telling.record_json(record),
+            **words.record_json(record),
         )
 
     session.with_client(work)

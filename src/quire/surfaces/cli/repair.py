@@ -10,7 +10,7 @@ import click
 from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import IllegalMove, InputError, QuireError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.ledger.workers import alive
 from quire.model.change import Standing
 from quire.model.codec import parse
@@ -94,8 +94,8 @@ def retry(
         record = await client.retry(record_id, step=step)
         session.out.acted(
             f"{record_id} was {before.status} at {before.step}; it is tried again at {record.step}",
-            telling.command("cancel", record_id),
-            **telling.record_json(record),
+            words.command("cancel", record_id),
+            **words.record_json(record),
         )
         return Exit.OK
 
@@ -193,17 +193,17 @@ def undo(session: Session, record_id: str, reason: str) -> None:
 
 async def _cancelled(session: Session, client: Client, record_id: str, undo: bool, reason: str) -> None:
     record = await client.cancel(record_id, undo=undo, reason=reason)
-    back = telling.command("retry", record_id, options="--from STEP" if undo else "")
+    back = words.command("retry", record_id, options="--from STEP" if undo else "")
     if record.status is Status.RUNNING:
         sentence = f"{record_id} is asked to stop; it runs until its next await"
     elif record.status is Status.NEEDS_APPROVAL:
-        said = telling.command("resolve", record_id, options="--happened | --not")
+        said = words.command("resolve", record_id, options="--happened | --not")
         sentence = f"{record_id} is {'undone' if undo else 'cancelled'} as soon as somebody says what happened ({said})"
     elif undo and record.status not in ENDED:
         sentence = f"{record_id} is cancelled as soon as a worker has undone what it did"
     else:
         sentence = f"cancelled {record_id}"
-    session.out.acted(sentence, back, **telling.record_json(record))
+    session.out.acted(sentence, back, **words.record_json(record))
 
 
 # -- orders --------------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def _what(workflow: str) -> str:
 
 
 def _ordered(session: Session, sentence: str, undo: str, standing: Standing) -> None:
-    session.out.acted(sentence, undo, **telling.standing_json(standing))
+    session.out.acted(sentence, undo, **words.standing_json(standing))
 
 
 @verb("pause", example='quire pause --reason "provider is down"')
@@ -229,7 +229,7 @@ def pause(session: Session, workflow: str, reason: str) -> None:
 
     async def work(client: Client) -> None:
         standing = await client.pause(workflow, reason=reason)
-        back = telling.command("resume", workflow)
+        back = words.command("resume", workflow)
         _ordered(session, f"paused {_what(workflow)}; what runs goes on to the end of its step", back, standing)
 
     session.with_client(work)
@@ -251,7 +251,7 @@ def resume(session: Session, workflow: str, cancelled: bool) -> None:
         await _no_stop_file(session, client, workflow)
         standing = await client.resume(workflow, cancelled=cancelled)
         also = "; what the halt cancelled goes on" if cancelled else ""
-        _ordered(session, f"resumed {_what(workflow)}{also}", telling.command("pause", workflow), standing)
+        _ordered(session, f"resumed {_what(workflow)}{also}", words.command("pause", workflow), standing)
 
     session.with_client(work)
 
@@ -299,7 +299,7 @@ def halt(session: Session, workflow: str, reason: str, wait: bool, timeout: str)
             _ordered(
                 session,
                 f"halted {_what(workflow)}; under way: {len(standing.under_way)}",
-                telling.command("resume", workflow, options="--cancelled"),
+                words.command("resume", workflow, options="--cancelled"),
                 standing,
             )
             for receipt in standing.under_way:
@@ -313,10 +313,10 @@ def halt(session: Session, workflow: str, reason: str, wait: bool, timeout: str)
             standing, running = await client.standing(), await _running(client, workflow)
         quiet = not (standing.under_way or running)
         still = [f"{len(standing.under_way)} effects are under way"] if standing.under_way else []
-        still += [f"{telling.counted(len(running), 'step')} still running ({running[0]})"] if running else []
+        still += [f"{words.counted(len(running), 'step')} still running ({running[0]})"] if running else []
         text = "it is quiet" if quiet else f"not quiet after {timeout}: {', '.join(still)}"
         if session.json:
-            session.out.emit({"quiet": quiet, "running": running, **telling.standing_json(standing)})
+            session.out.emit({"quiet": quiet, "running": running, **words.standing_json(standing)})
         else:
             session.out.say(text)
         return Exit.OK if quiet else Exit.REFUSED

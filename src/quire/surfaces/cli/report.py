@@ -9,7 +9,7 @@ import click
 from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import AlreadyExists, InputError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.explain.postmortem import postmortem as page_of
 from quire.explain.report import Report, report_json, report_of
 from quire.explain.why import around, why_of
@@ -54,14 +54,14 @@ def _print_report(session: Session, made: Report) -> None:
         out.say(f"{made.record_id} has not been claimed yet")
         return
     state = "" if made.ended_at is not None else " so far"
-    out.say(f"{made.record_id}: {telling.span(made.wall)} from first start to last end{state}", bold=True)
+    out.say(f"{made.record_id}: {words.span(made.wall)} from first start to last end{state}", bold=True)
     rows = [
         (
             row.step,
             iso(row.entered_at)[11:23],
             iso(row.left_at)[11:23] if row.left_at is not None else "",
-            telling.span(row.running),
-            telling.span(max(0.0, (row.left_at or row.entered_at) - row.entered_at - row.running)),
+            words.span(row.running),
+            words.span(max(0.0, (row.left_at or row.entered_at) - row.entered_at - row.running)),
             row.tries,
         )
         for row in made.steps
@@ -69,12 +69,12 @@ def _print_report(session: Session, made: Report) -> None:
     out.table(("step", "entered", "left", "running", "waiting", "claims"), rows)
     hops = sorted(made.hops)
     if hops:
-        median, most = telling.span(hops[len(hops) // 2]), telling.span(hops[-1])
+        median, most = words.span(hops[len(hops) // 2]), words.span(hops[-1])
         out.say(f"hops      {len(hops)}: median {median}, longest {most}")
-    out.say(f"running   {telling.span(made.running)} in its own steps")
+    out.say(f"running   {words.span(made.running)} in its own steps")
     if made.children:
         out.say(
-            f"children  {made.children}: {telling.span(made.children_running)} of running, "
+            f"children  {made.children}: {words.span(made.children_running)} of running, "
             f"{made.overlap} at once at the most"
         )
 
@@ -104,7 +104,7 @@ def postmortem(session: Session, record_id: str, target: str | None, directory: 
         why = why_of(record, await around(client.ledger, record, groups=session.config.groups))
         async with opened_folder(session, client.ledger, directory) as folder:
             files = None if folder is None else await _files(folder, record, shown.events, shown.receipts)
-        link = telling.record_link(session.config.public_url, record_id)
+        link = words.record_link(session.config.public_url, record_id)
         page = page_of(record, why.sentence, shown.events, shown.receipts, shown.children, files=files, link=link)
         return page, list(files or ())
 

@@ -25,7 +25,7 @@ from quire.client import spawning
 from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, QuireError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.installing import install
 from quire.ledger import process
 from quire.ledger.finding import concealed
@@ -296,7 +296,7 @@ def worker(
             hello = f"worker for {_what(client)} on {concealed(session.config.ledger)}; Ctrl-C ends it"
             async with projecting(session, client):
                 worked = await run_worker(session, made, budget, idle=until_idle, hello=[hello])
-            session.out.say(f"worker ended; {telling.counted(worked.finished, 'record')} finished")
+            session.out.say(f"worker ended; {words.counted(worked.finished, 'record')} finished")
 
     with process.giving_way():
         process.run(work())
@@ -488,7 +488,7 @@ def _stamp(files: Sequence[str]) -> tuple[float, ...]:
 def _reloading(session: Session, files: Sequence[str]) -> int:
     if not files:
         flows.load_flows(files)
-    words = [word for word in sys.argv[1:] if word != "--reload"]
+    typed = [word for word in sys.argv[1:] if word != "--reload"]
     child: subprocess.Popen[bytes] | None = None
 
     async def watch() -> None:
@@ -501,7 +501,7 @@ def _reloading(session: Session, files: Sequence[str]) -> int:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
         while True:
             stamp = _stamp(files)
-            child = _begun(words)
+            child = _begun(typed)
             os.environ[browsing.OPENED] = "1"
             while _stamp(files) == stamp:
                 await SYSTEM.sleep(0.5)
@@ -518,10 +518,10 @@ def _reloading(session: Session, files: Sequence[str]) -> int:
     return Exit.OK
 
 
-def _begun(words: Sequence[str]) -> subprocess.Popen[bytes]:
+def _begun(typed: Sequence[str]) -> subprocess.Popen[bytes]:
     # Bytecode counts as current by the second and the size of its source: of a module beside the flow files an edit
     # right after a start would be missed.
-    return subprocess.Popen([sys.executable, "-B", "-m", "quire.surfaces.cli", *words])
+    return subprocess.Popen([sys.executable, "-B", "-m", "quire.surfaces.cli", *typed])
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:

@@ -13,7 +13,7 @@ from quire.client.arguments import checked_id
 from quire.client.client import BATCH, Client
 from quire.clock import SYSTEM, new_record_id, seconds
 from quire.errors import Halted, InputError, Moved, NotFound, did_you_mean
-from quire.explain import words as telling
+from quire.explain import words
 from quire.ledger import engine
 from quire.ledger.definition import Mould
 from quire.model.change import Applied, Refused
@@ -135,13 +135,13 @@ async def _one(
             f"started {record.record_id} of {workflow} at step {record.step}"
             if record.version == 1
             else f"{record.record_id} was started before; it is {record.status}",
-            telling.command("cancel", record.record_id),
-            **telling.record_json(record),
+            words.command("cancel", record.record_id),
+            **words.record_json(record),
         )
     if follow:
         return await follow_record(session, client, record.record_id)
     if not session.json:
-        out.say(f"  next: {telling.command('why', record.record_id)}", dim=True)
+        out.say(f"  next: {words.command('why', record.record_id)}", dim=True)
     return Exit.OK
 
 

@@ -9,7 +9,7 @@ import click
 
 from quire.clock import seconds
 from quire.errors import InputError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.run import check_spans, projecting, run_worker, start_logging, working_client
 from quire.upkeep import ticks as relay
@@ -84,7 +84,7 @@ def tick(
 def _sentence(report: dict[str, Any]) -> str:
     if not report["ran"]:
         return f"nothing to do: {report['reason']}"
-    text = f"slice ended; {telling.counted(report['finished'], 'record')} finished"
+    text = f"slice ended; {words.counted(report['finished'], 'record')} finished"
     if report["left"]:
         called = report.get("called")
         text += "; work is left" + (

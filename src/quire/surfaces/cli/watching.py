@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from quire.clock import iso
-from quire.explain import words as telling
+from quire.explain import words
 from quire.ledger.workers import alive
 from quire.model.change import Count, Standing
 from quire.model.event import Event
@@ -87,4 +87,4 @@ class Watching:
 
 
 def _line(event: Event) -> str:
-    return f"{iso(event.at)[11:19]}  {on_one_line(event.record_id, 30):<30}  {on_one_line(telling.line(event), 90)}"
+    return f"{iso(event.at)[11:19]}  {on_one_line(event.record_id, 30):<30}  {on_one_line(words.line(event), 90)}"

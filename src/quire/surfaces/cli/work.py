@@ -11,7 +11,7 @@ import click
 
 from quire.client.client import Client
 from quire.errors import InputError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.ledger import engine
 from quire.model.codec import parse
 from quire.surfaces.cli import values
@@ -43,7 +43,7 @@ def signal(
     async def work(client: Client) -> None:
         record = await client.signal(record_id, name, sent, signal_id=signal_id)
         session.out.acted(
-            f"sent {name!r} to {record_id}; it is {record.status} at {record.step}", "", **telling.record_json(record)
+            f"sent {name!r} to {record_id}; it is {record.status} at {record.step}", "", **words.record_json(record)
         )
 
     session.with_client(work)
@@ -60,8 +60,8 @@ def move(session: Session, record_id: str, step: str) -> None:
         record = await client.move(record_id, step)
         session.out.acted(
             f"moved {record_id} from {before.step} to {step}; it is {record.status}",
-            telling.command("retry", record_id, options=f"--from {shlex.quote(before.step)}"),
-            **telling.record_json(record),
+            words.command("retry", record_id, options=f"--from {shlex.quote(before.step)}"),
+            **words.record_json(record),
         )
 
     session.with_client(work)
@@ -103,8 +103,8 @@ def edit(session: Session, record_id: str, fields: Sequence[str], data: str | No
         names = [name for name in {**old, **new} if old.get(name) != new.get(name) or (name in old) != (name in new)]
         session.out.acted(
             f"changed {', '.join(names)} of {record_id}; it is at version {made.version}",
-            telling.command("edit", record_id, options=f"--data {shlex.quote(json.dumps(old, ensure_ascii=False))}"),
-            **telling.record_json(made),
+            words.command("edit", record_id, options=f"--data {shlex.quote(json.dumps(old, ensure_ascii=False))}"),
+            **words.record_json(made),
         )
 
     session.with_client(work)

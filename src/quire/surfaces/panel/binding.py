@@ -5,7 +5,7 @@ in a tab of the engine's own. The visible cells of ours refer to it by a fixed a
 wherever people sort or move it, and what the engine wrote is never taken for what a person typed.
 
 - The *reader* is ``Bound``: which hidden row a visible row belongs to, and which of its cells are not as they should.
-- The *planner* decides what to write: ``mend`` for visible cells, ``hidden_rows`` for hidden ones.
+- The *planner* decides what to write: ``repair`` for visible cells, ``hidden_rows`` for hidden ones.
 - The *writer* is ``cells.fill`` and ``cells.replace``: each visible cell only if it still holds what was read.
 """
 
@@ -167,7 +167,7 @@ class Bound:
         shown = [(self.shown(text), str(text)) for text in texts]
         return frozenset(self.ids.get(place, text) if place is not None else text for place, text in shown)
 
-    def mend(self, gap: Gap, *, kept: bool, blanks: bool, shown: Mapping[At, str] | None = None) -> list[Request]:
+    def repair(self, gap: Gap, *, kept: bool, blanks: bool, shown: Mapping[At, str] | None = None) -> list[Request]:
         """Put a cell of ours right, if it still is as it was read. ``kept``: also where somebody typed over it.
 
         ``shown``: how cells that hold no text look: only by that can they be found.

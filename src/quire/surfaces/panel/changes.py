@@ -21,7 +21,7 @@ PAGE = 1000
 
 class Changes(NamedTuple):
     records: list[Record]
-    #: For each record what bears on it.
+    #: For each record what may be why it does not move.
     around: dict[str, Around]
     standing: Standing | None
 

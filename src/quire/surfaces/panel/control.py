@@ -37,7 +37,7 @@ def stop(grid: Grid) -> At | None:
     return At(PANEL_ID, row, column + 1) if box is True or str(box).strip().upper() == "TRUE" else None
 
 
-def mend(grid: Grid, title: str, *, blanks: bool) -> list[Request]:
+def repair(grid: Grid, title: str, *, blanks: bool) -> list[Request]:
     """Put back what the tab shows where it was typed over, or where it refers to nothing any more."""
     requests: list[Request] = []
     for label, after, name in _SHOWN:

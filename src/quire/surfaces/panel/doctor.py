@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from quire.explain import words as telling
+from quire.explain import words
 from quire.google.budget import Urgency
 from quire.google.error import GoogleError
 from quire.ledger.base import Ledger
@@ -28,7 +28,7 @@ _HIDDEN = (STATE_ID, INBOX_ID, TABLES_ID)
 
 
 class Found(NamedTuple):
-    """One thing that was looked at; ``state`` is well, warning or ill."""
+    """One thing that was looked at; ``state`` is well, warning or problem."""
 
     state: str
     what: str
@@ -41,7 +41,7 @@ async def examine(ledger: Ledger, url: str) -> list[Found]:
     try:
         found += await _sheet(book)
     except GoogleError as error:
-        return [Found("ill", f"the panel {url} cannot be reached: {error}")]
+        return [Found("problem", f"the panel {url} cannot be reached: {error}")]
     finally:
         await book.close()
     tables = await _tables(ledger, book.spreadsheet_id)
@@ -118,4 +118,4 @@ async def _woken(ledger: Ledger) -> Found:
     if kept is None:
         return Found("well", "no script wakes the panel: it looks by itself (quire panel script makes one)")
     ago = max(0.0, await ledger.now() - float(parse(kept.value)["at"]))
-    return Found("well", f"the script in the sheet woke the panel {telling.span(ago)} ago")
+    return Found("well", f"the script in the sheet woke the panel {words.span(ago)} ago")

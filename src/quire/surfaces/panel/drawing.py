@@ -53,7 +53,7 @@ def draw(
     visible = {line.record_id for line in table.lines}
     gone = [row.record_id for row in state.values() if row.record_id not in visible and not row.over]
     fresh = new[: min(BATCH, room)]
-    # A row that lost its hidden row keeps its id, and whatever people wrote beside it: the next look mends its cells.
+    # A row that lost its hidden row keeps its id, and whatever people wrote beside it: the next look repairs its cells.
     loose = [record_id for record_id in fresh if record_id in table.loose]
     born = [*gone, *(record_id for record_id in fresh if record_id not in table.loose)][:BATCH]
     requests = hidden_rows(STATE_ID, state, after, max(size, FIRST_ROW), _cells)

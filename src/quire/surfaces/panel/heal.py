@@ -16,7 +16,7 @@ COPY = "a copy of another row of this record: it is not looked at; delete it whe
 
 class Healed(NamedTuple):
     requests: list[Request]
-    #: What to say in the row of each record that was mended.
+    #: What to say in the row of each record that was repaired.
     notes: dict[str, str]
 
 
@@ -25,14 +25,14 @@ def heal(table: Table, shown: Mapping[At, str], *, blanks: bool) -> Healed:
     requests: list[Request] = []
     notes: dict[str, str] = {}
     for line in table.lines:
-        mended = []
+        repaired = []
         for gap in line.damages:
-            made = table.bound.mend(gap, kept=True, blanks=blanks, shown=shown)
+            made = table.bound.repair(gap, kept=True, blanks=blanks, shown=shown)
             requests += made
             if made and gap.found != "" and not str(gap.found).startswith((COPY[:20], "=")):
-                mended.append(f"{gap.name} ({str(shown.get(gap.at, gap.found))[:40]!r})")
-        if mended:
-            notes[line.record_id] = f"put back what was typed over: {', '.join(mended)}; use the command column"
+                repaired.append(f"{gap.name} ({str(shown.get(gap.at, gap.found))[:40]!r})")
+        if repaired:
+            notes[line.record_id] = f"put back what was typed over: {', '.join(repaired)}; use the command column"
     for line in table.copies:
         if not any(gap.name == "reply" for gap in line.damages):
             requests += table.bound.name_copy("reply", line.row, line.place, COPY)

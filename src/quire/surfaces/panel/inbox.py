@@ -237,13 +237,13 @@ def stamp(sheet: Sheet, line: Line, place: int, record_id: str, *, blanks: bool)
     """Put the id and the references beside a row that has none, where its cells are blank or broken."""
     known = sheet.bound.also(place, record_id)
     gaps = known.gaps(line.row, line.cells, place)
-    return [request for gap in gaps for request in known.mend(gap, kept=False, blanks=blanks)]
+    return [request for gap in gaps for request in known.repair(gap, kept=False, blanks=blanks)]
 
 
 def heal(sheet: Sheet, line: Line, *, blanks: bool) -> list[Request]:
     """Our cells of a row that has its id: blank ones are filled, ours that were typed over are put back."""
     gaps = line.gaps
-    return [request for gap in gaps for request in sheet.bound.mend(gap, kept=gap.name in INBOX, blanks=blanks)]
+    return [request for gap in gaps for request in sheet.bound.repair(gap, kept=gap.name in INBOX, blanks=blanks)]
 
 
 def name_copy(sheet: Sheet, line: Line) -> list[Request]:

@@ -216,7 +216,7 @@ class Panel:
         if table.renamed and await self.tabs.renamed():
             return False, True
         if table.missing:
-            await self.tabs.mend_header(table, grids[TABLE_ID])
+            await self.tabs.repair_header(table, grids[TABLE_ID])
             return True, True
         replies, clears = await self._commands(table, state)
         unticked, stopped = await self._stop(grids[PANEL_ID])
@@ -235,7 +235,7 @@ class Panel:
             [
                 [*restored, *drawn.state, *own, *clears, *unticked],
                 drawn.births,
-                [*healed.requests, *control.mend(grids[PANEL_ID], title, blanks=self.tabs.blanks)],
+                [*healed.requests, *control.repair(grids[PANEL_ID], title, blanks=self.tabs.blanks)],
                 passed.requests,
                 tables.hidden,
                 *tables.visible.values(),

@@ -125,7 +125,7 @@ class Tabs:
         wanted = [TABLE_ID, STATE_ID, PANEL_ID, *self.inboxes, *self.tables]
         return [*wanted, *(sheet_id for sheet_id in (INBOX_ID, TABLES_ID) if sheet_id in self.found)]
 
-    async def mend_header(self, table: Table, grid: Rows) -> None:
+    async def repair_header(self, table: Table, grid: Rows) -> None:
         """Columns of ours are gone: their names come back after the last column that is used; then their cells do."""
         tabs = await self._book.tabs()
         wide = max([len(row) for row in grid], default=0)

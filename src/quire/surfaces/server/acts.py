@@ -10,7 +10,7 @@ from starlette.responses import Response
 from quire.client.arguments import checked_id
 from quire.client.client import Client
 from quire.errors import InputError, StaleVersion
-from quire.explain import words as telling
+from quire.explain import words
 from quire.explain.stuck import cause_of
 from quire.model.record import Status
 from quire.model.side import EVERYWHERE
@@ -190,7 +190,7 @@ async def halt(at: Operator, body: shapes.OrderIn) -> Response:
     """Stop everything, durably. The answer lists the effects under way."""
     found = await at.client.halt(body.workflow, reason=body.reason)
     at.audit("halt", body.workflow or EVERYWHERE, reason=body.reason)
-    return json_answer(telling.standing_json(found) | {"controls": controls_json(found)})
+    return json_answer(words.standing_json(found) | {"controls": controls_json(found)})
 
 
 @router.post("/pause", response_model=shapes.StandingOut, tags=["orders"], responses=problems(404, 410, 413))
@@ -198,7 +198,7 @@ async def pause(at: Operator, body: shapes.OrderIn) -> Response:
     """Claim nothing more; what runs goes on."""
     found = await at.client.pause(body.workflow, reason=body.reason)
     at.audit("pause", body.workflow or EVERYWHERE, reason=body.reason)
-    return json_answer(telling.standing_json(found) | {"controls": controls_json(found)})
+    return json_answer(words.standing_json(found) | {"controls": controls_json(found)})
 
 
 @router.post("/resume", response_model=shapes.StandingOut, tags=["orders"], responses=problems(404, 409, 410, 413))
@@ -206,4 +206,4 @@ async def resume(at: Operator, body: shapes.ResumeIn) -> Response:
     """End a pause or a halt."""
     found = await at.client.resume(body.workflow, cancelled=body.cancelled)
     at.audit("resume", body.workflow or EVERYWHERE, cancelled=body.cancelled)
-    return json_answer(telling.standing_json(found) | {"controls": controls_json(found)})
+    return json_answer(words.standing_json(found) | {"controls": controls_json(found)})

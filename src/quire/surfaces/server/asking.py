@@ -13,7 +13,7 @@ from quire.client.arguments import CONTROL
 from quire.client.client import Client
 from quire.clock import seconds
 from quire.errors import InputError, NotFound
-from quire.explain import words as telling
+from quire.explain import words
 from quire.model.address import name_of
 from quire.model.record import Record
 from quire.surfaces.server.auth.gate import Actor, Setup, audit, needs
@@ -66,7 +66,7 @@ Admin = Annotated[At, Depends(_at(Role.ADMIN))]
 
 
 def unslashed(text: str) -> str:
-    """A name from the address, with the slashes that stand inside it (see ``Doors``); refused if it can be none."""
+    """A name from the address, with the slashes that stand inside it (see ``Gate``); refused if it can be none."""
     text = name_of(text)
     if CONTROL.search(text):
         raise NotFound(f"{text!r} is no name here: it holds a control character")
@@ -93,7 +93,7 @@ def clean(*texts: str) -> None:
 
 
 def record_answer(record: Record, status: int = 200) -> Response:
-    return json_answer(telling.record_json(record), status, {"ETag": f'"{record.version}"'})
+    return json_answer(words.record_json(record), status, {"ETag": f'"{record.version}"'})
 
 
 def span(value: str | float | None) -> float | None:

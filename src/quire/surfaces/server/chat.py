@@ -26,7 +26,7 @@ class Way(Protocol):
 
 
 class Late:
-    """A way in that is made at its first call, for callers whom the doors know."""
+    """A way in that is made at its first call, for callers whom the gate knows."""
 
     def __init__(self, module: str, extra: str, make: Callable[[Any], Way]) -> None:
         self._module = module
@@ -70,7 +70,7 @@ def documented() -> dict[str, dict[str, Any]]:
     """These addresses for the OpenAPI document. The protocols themselves say what is sent there."""
     problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     refusals = {
-        "4XX": {"description": "Refused: by the doors, or in the words of the protocol.", "content": problem},
+        "4XX": {"description": "Refused: by the gate, or in the words of the protocol.", "content": problem},
         "5XX": {"description": "The ledger does not answer, or something unexpected.", "content": problem},
     }
     said = {"schema": {"type": "object"}}

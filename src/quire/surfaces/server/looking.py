@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from quire.clock import iso
-from quire.explain import words as telling
+from quire.explain import words
 from quire.explain.stuck import cause_of
 from quire.ledger import engine
 from quire.model.codec import parse
@@ -59,7 +59,7 @@ async def approvals(at: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 20
             "workflow": record.workflow,
             "step": record.step,
             "asked_since": iso(record.updated_at),
-            "asked": telling.wait_json(wait),
+            "asked": words.wait_json(wait),
             "data": parse(record.data),
             "entry": None if record.entry is None else parse(record.entry),
         }
@@ -142,14 +142,14 @@ async def mission(at: Viewer, record_id: RecordId) -> Response:
 async def workers(at: Viewer) -> Response:
     """The workers, and whether they live."""
     now = await at.client.ledger.now()
-    return json_answer([telling.worker_json(worker, now) for worker in await at.client.workers()])
+    return json_answer([words.worker_json(worker, now) for worker in await at.client.workers()])
 
 
 @router.get("/standing", response_model=shapes.StandingOut, tags=["orders"])
 async def standing(at: Viewer) -> Response:
     """Whether the ledger is halted or paused, by whom and why, and which effects are under way."""
     found = await at.client.standing()
-    return json_answer(telling.standing_json(found) | {"controls": controls_json(found)})
+    return json_answer(words.standing_json(found) | {"controls": controls_json(found)})
 
 
 @router.get(

@@ -13,8 +13,7 @@ from starlette.responses import Response
 from quire.client.arguments import checked_id
 from quire.clock import iso
 from quire.errors import InputError
-from quire.explain import timeline
-from quire.explain import words as telling
+from quire.explain import timeline, words
 from quire.explain.report import report_json, report_of
 from quire.explain.why import Why, around, why_of
 from quire.model.change import Query as Find
@@ -63,7 +62,7 @@ async def list_records(
         order=order,
     )
     following = found[-1].record_id if order == "id" and len(found) == limit else None
-    return json_answer({"records": [telling.record_json(record) for record in found], "next": following})
+    return json_answer({"records": [words.record_json(record) for record in found], "next": following})
 
 
 @router.get("/grid", response_model=shapes.GridOut, tags=["records"])
@@ -126,7 +125,7 @@ async def start_many(at: Operator, body: shapes.StartManyIn) -> Response:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    answer = telling.event_json(event) | {"words": telling.line(event)}
+    answer = words.event_json(event) | {"words": words.line(event)}
     trace = trace_lines(event)
     return answer | {"trace": "\n".join(trace)} if trace else answer
 
@@ -148,15 +147,15 @@ async def show(at: Viewer, record_id: RecordId) -> Response:
     steps = seen.definition["steps"] if seen.definition is not None else []
     here: dict[str, Any] = next((step for step in steps if step["name"] == record.step), {})
     answer = {
-        "record": telling.record_json(record),
+        "record": words.record_json(record),
         "entry": None if record.entry is None else parse(record.entry),
         **_versions(record, log),
         "why": _why(why),
         "moves": here.get("then", []),
         "events": [_event(event) for event in log[-SHOWN_EVENTS:]],
         "events_left_out": max(0, len(log) - SHOWN_EVENTS),
-        "receipts": [telling.receipt_json(receipt) for receipt in receipts_],
-        "signals": [telling.signal_json(signal) for signal in signals],
+        "receipts": [words.receipt_json(receipt) for receipt in receipts_],
+        "signals": [words.signal_json(signal) for signal in signals],
         "children": [row(child) for child in children],
         "timeline": timeline.spans(log)[-SHOWN_EVENTS:],
         "report": report_json(report_of(log, [], seen.now)),
@@ -227,4 +226,4 @@ def _events(found: list[Event], limit: int) -> Response:
 async def receipts(at: Viewer, record_id: RecordId) -> Response:
     """The receipts and intents of a record."""
     await at.client.get(record_id)
-    return json_answer([telling.receipt_json(r) for r in await at.client.ledger.receipts(record_ids=[record_id])])
+    return json_answer([words.receipt_json(r) for r in await at.client.ledger.receipts(record_ids=[record_id])])

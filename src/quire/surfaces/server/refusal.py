@@ -35,7 +35,7 @@ class Problem(BaseModel):
 
 
 class Refusal(QuireError):
-    """A refusal of the doors themselves, with its status."""
+    """A refusal of the gate itself, with its status."""
 
     def __init__(self, status: int, error: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)

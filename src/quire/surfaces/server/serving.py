@@ -23,9 +23,8 @@ from quire.errors import InputError, QuireError
 from quire.ledger import process
 from quire.surfaces.config import Config
 from quire.surfaces.server import api, chat, measuring
-from quire.surfaces.server.auth import oidc, tokens
-from quire.surfaces.server.auth import sessions as ways_in
-from quire.surfaces.server.auth.gate import Doors, Limits, Setup, is_loopback
+from quire.surfaces.server.auth import oidc, sessions, tokens
+from quire.surfaces.server.auth.gate import Gate, Limits, Setup, is_loopback
 from quire.surfaces.server.auth.keys import Keys
 from quire.surfaces.server.connections import BACKLOG, Connection
 from quire.surfaces.server.crowd import crowd
@@ -89,7 +88,7 @@ def app(
     made.state.oidc = provider
     made.state.ticking = ticking
     # As they were declared: an included router makes each of its routes anew for every application, at its first page.
-    for declared in (api.ROUTES, ways_in.router.routes, measuring.router.routes, oidc.router.routes, others):
+    for declared in (api.ROUTES, sessions.router.routes, measuring.router.routes, oidc.router.routes, others):
         made.router.routes += declared
     _pages(made)
     made.add_exception_handler(QuireError, _quire_error)
@@ -122,7 +121,7 @@ def _short_way(inner: ASGIApp) -> ASGIApp:
 
 
 def _doors_of(inner: ASGIApp, setup: Setup) -> ASGIApp:
-    return Doors(inner, setup)
+    return Gate(inner, setup)
 
 
 async def _quire_error(_: Request, error: Exception) -> Response:
@@ -264,7 +263,7 @@ async def serve(
         timeout_graceful_shutdown=3,
         timeout_keep_alive=30,
         h11_max_incomplete_event_size=64 * 1024,
-        # Who forwarded a request is not believed: the doors refuse what was forwarded unless it has a token.
+        # Who forwarded a request is not believed: the gate refuses what was forwarded unless it has a token.
         proxy_headers=False,
     )
     server = _Server(settings)

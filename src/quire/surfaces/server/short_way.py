@@ -61,7 +61,7 @@ class _Way:
 
 
 class ShortWay:
-    """Stands inside the doors and before FastAPI."""
+    """Stands behind the gate and before FastAPI."""
 
     def __init__(self, inner: ASGIApp, ways: Iterable[tuple[APIRoute, _Way]], make: Maker) -> None:
         self.inner = inner

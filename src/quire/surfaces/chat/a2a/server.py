@@ -319,7 +319,7 @@ class _Contexts(ServerCallContextBuilder):
 
 
 class OverHttp:
-    """``/a2a/{mission}`` and its card, behind the server's doors."""
+    """``/a2a/{mission}`` and its card, behind the server's gate."""
 
     def __init__(self, client: Client, groups: Mapping[str, Sequence[str]], audit: Callable[..., None]) -> None:
         self._client = client

@@ -45,8 +45,8 @@ PROMPTS = {
             "and who may answer. Use show. Wait for my answer, then call approve with the hash that show gave.",
         ),
         Prompt(
-            "mend",
-            "Mend errors",
+            "correct",
+            "Correct errors",
             "Look at the errors of a workflow, find their cause and retry what can be retried.",
             (Argument("workflow", "Of this workflow; empty: of all.", False),),
             "Look at the records of {workflow} in ERROR with what_is_stuck and show. Tell me the cause of each group "

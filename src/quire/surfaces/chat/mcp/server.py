@@ -1,6 +1,6 @@
 """The Model Context Protocol over stdio and HTTP. The only module that knows the library.
 
-Over stdio whoever started the process talks, as with the command line. Over HTTP the server's doors let callers in and
+Over stdio whoever started the process talks, as with the command line. Over HTTP the server's gate lets callers in and
 say who they are; a request stands for itself, so any process behind the same address may answer it.
 """
 
@@ -148,7 +148,7 @@ async def over_stdio(client: Client, groups: Mapping[str, Sequence[str]]) -> Non
 
 
 class OverHttp:
-    """An ASGI application behind the server's doors, which have put the caller into the request's state."""
+    """An ASGI application behind the server's gate, which has put the caller into the request's state."""
 
     def __init__(self, client: Client, groups: Mapping[str, Sequence[str]], audit: Callable[..., None]) -> None:
         self._client = client

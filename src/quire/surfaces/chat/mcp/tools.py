@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import IllegalMove, InputError, NotFound
-from quire.explain import stuck
-from quire.explain import words as telling
+from quire.explain import stuck, words
 from quire.explain.why import around, why_of
 from quire.ledger import engine
 from quire.model.codec import parse
@@ -106,7 +105,7 @@ async def what_is_stuck(desk: Desk, given: Nothing) -> dict[str, Any]:
 
 def _links(desk: Desk, record_ids: Sequence[str]) -> list[str]:
     """Where a person sees the first of these records; empty if the server has no address outside."""
-    links = [telling.record_link(desk.client.public_url, record_id) for record_id in record_ids[:SHOWN_LINKS]]
+    links = [words.record_link(desk.client.public_url, record_id) for record_id in record_ids[:SHOWN_LINKS]]
     return [link for link in links if link is not None]
 
 
@@ -141,7 +140,7 @@ def _row(desk: Desk, record: Record) -> dict[str, Any]:
         "error": record.last_error,
         "question": record.question,
         "run_id": record.run_id,
-        "link": telling.record_link(desk.client.public_url, record.record_id),
+        "link": words.record_link(desk.client.public_url, record.record_id),
         "updated_at": iso(record.updated_at),
     }
 
@@ -156,16 +155,16 @@ async def show(desk: Desk, given: RecordIn) -> dict[str, Any]:
     shown = await desk.client.show(given.record_id)
     record = shown.record
     why = why_of(record, await around(desk.client.ledger, record, groups=desk.groups))
-    row = telling.record_json(record)
+    row = words.record_json(record)
     kept = ("record_id", "workflow", "status", "next_step", "attempt", "version", "last_error", "parent_id", "data")
     return {
         **{name: row[name] for name in (*kept, "result", "created_at", "updated_at")},
         "run_id": record.run_id,
-        "link": telling.record_link(desk.client.public_url, record.record_id),
+        "link": words.record_link(desk.client.public_url, record.record_id),
         "why": why.sentence,
         "remedy": why.remedy or None,
-        "asks": [telling.wait_json(wait) for wait in _asking(record)],
-        "log": [f"{iso(event.at)} {telling.line(event)}" for event in shown.events[-SHOWN_EVENTS:]],
+        "asks": [words.wait_json(wait) for wait in _asking(record)],
+        "log": [f"{iso(event.at)} {words.line(event)}" for event in shown.events[-SHOWN_EVENTS:]],
         "effects": [f"{r.kind} {r.name}: {r.stage}" for r in shown.receipts[-SHOWN_EVENTS:]],
         "children": [_row(desk, child) for child in shown.children[:SHOWN_CHILDREN]],
         "children_total": len(shown.children),
@@ -332,7 +331,7 @@ async def halt(desk: Desk, given: HaltIn) -> dict[str, Any]:
         raise IllegalMove("this word does not confirm this halt now; call halt without 'confirm' and ask the person")
     standing = await client.halt(given.workflow, reason=given.reason)
     desk.audit("halt", scope, reason=given.reason)
-    return {"halted": True, **telling.standing_json(standing)}
+    return {"halted": True, **words.standing_json(standing)}
 
 
 class ResumeIn(Given):
@@ -345,7 +344,7 @@ async def resume(desk: Desk, given: ResumeIn) -> dict[str, Any]:
     """End a pause or a halt."""
     standing = await desk.client.resume(given.workflow, cancelled=given.cancelled)
     desk.audit("resume", given.workflow or EVERYWHERE, cancelled=given.cancelled)
-    return telling.standing_json(standing)
+    return words.standing_json(standing)
 
 
 # -- missions --------------------------------------------------------------------------------------------------
@@ -398,7 +397,7 @@ async def mission_show(desk: Desk, given: RecordIn) -> dict[str, Any]:
         "spent": data.get("spent"),
         "agents": [_row(desk, child) | {"agent": _agent(child)} for child in shown.children[:SHOWN_CHILDREN]],
         "asks": [
-            {"record_id": other.record_id, **telling.wait_json(wait)}
+            {"record_id": other.record_id, **words.wait_json(wait)}
             for other in (record, *shown.children)
             for wait in _asking(other)
         ],

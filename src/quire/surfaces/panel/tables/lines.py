@@ -1,4 +1,4 @@
-"""The rows of a table: which record each belongs to, what a person typed as its status, what is to be mended. Pure.
+"""The rows of a table: which record each belongs to, what a person typed as its status, what is to be corrected. Pure.
 
 A row is known by the id that stands in it: in a column of people's, or in one that we add. Whoever sorts between our
 read and our write makes a reference of ours meet another row. Such a *foreign* reference says which text it took the

@@ -365,7 +365,7 @@ class _Look:
             if gap.name == CONTEXT and row.mark == WAITS:
                 continue
             kept = not gap.name.startswith("back ")
-            self.requests += bound.mend(gap, kept=kept, blanks=self.blanks, shown=shown)
+            self.requests += bound.repair(gap, kept=kept, blanks=self.blanks, shown=shown)
 
     def _let_go(self, line: Line, place: int) -> None:
         """A person took back what was not started yet: the row is theirs again."""
@@ -534,7 +534,7 @@ class _Look:
                 kept = mark == NEW
             else:
                 kept = gap.found in SAID
-            self.requests += bound.mend(gap, kept=kept, blanks=self.blanks)
+            self.requests += bound.repair(gap, kept=kept, blanks=self.blanks)
 
     # -- starting ----------------------------------------------------------------------------------------------------
 

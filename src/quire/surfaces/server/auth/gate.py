@@ -1,4 +1,4 @@
-"""The doors: who comes in, as what, how often and with how much; and what every answer carries.
+"""The gate of the server: who may come in, in which role, how often and with how much; and what every answer carries.
 
 On loopback, whoever reaches the port is at the machine and is an admin, as with the command line. Two things keep
 others out there: the Host must be loopback too (a foreign name that resolves to it is not), and nothing may have been
@@ -106,7 +106,7 @@ class Setup:
 
 
 class Actor(NamedTuple):
-    """Who is at the door."""
+    """Who calls."""
 
     name: str
     role: Role
@@ -178,7 +178,7 @@ class _Bounded:
         return message
 
 
-class Doors:
+class Gate:
     """The outermost layer: sizes, rates, callers, and headers of every answer; and the last net under every error."""
 
     def __init__(self, inner: ASGIApp, setup: Setup) -> None:
@@ -246,7 +246,7 @@ class Doors:
         if actor is not None and scope["method"] not in _SAFE:
             check_origin(headers, actor)
         scope.setdefault("state", {})
-        scope["state"] |= {"actor": actor, "doors": self, "address": address}
+        scope["state"] |= {"actor": actor, "gate": self, "address": address}
 
     def _check_size(self, headers: Mapping[str, str]) -> None:
         length = headers.get("content-length", "0")
@@ -387,7 +387,7 @@ def actor_of(request: Request) -> Actor | None:
 
 
 def needs(role: Role) -> Any:
-    """A dependency: whoever is at the door may do this."""
+    """A dependency: refuse a caller whose role may not do this."""
 
     async def check(request: Request) -> Actor:
         actor = actor_of(request)

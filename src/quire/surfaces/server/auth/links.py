@@ -15,7 +15,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from quire.client.client import Client
 from quire.clock import Span, iso, seconds
 from quire.errors import IllegalMove, InputError
-from quire.explain import words as telling
+from quire.explain import words
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, load_waits
 from quire.surfaces.server.auth.gate import Setup
@@ -85,8 +85,8 @@ def link_json(link: Link, record: Record, wait: Wait) -> dict[str, Any]:
         "workflow": record.workflow,
         "person": link.person,
         "expires_at": iso(link.expires_at),
-        "asked": telling.wait_json(wait),
-        "data": telling.record_json(record)["data"],
+        "asked": words.wait_json(wait),
+        "data": words.record_json(record)["data"],
     }
 
 

@@ -27,7 +27,7 @@ from quire.model.codec import dump
 from quire.model.side import Setting
 from quire.surfaces.server.asking import problems
 from quire.surfaces.server.auth import keys, tokens
-from quire.surfaces.server.auth.gate import COOKIE, Doors, Setup, audit
+from quire.surfaces.server.auth.gate import COOKIE, Gate, Setup, audit
 from quire.surfaces.server.auth.tokens import Role, Token
 from quire.surfaces.server.refusal import Refusal
 
@@ -40,7 +40,7 @@ _SETTINGS = ("issuer", "client_id", "client_secret", *Role)
 _AWAY: dict[str, Any] = {
     "status_code": 303,
     "response_class": RedirectResponse,
-    "tags": ["doors"],
+    "tags": ["auth"],
     "responses": problems(404) | {303: {"description": "Go on there."}},
 }
 router = APIRouter()
@@ -161,17 +161,17 @@ async def leave(request: Request) -> Response:
 async def back(request: Request) -> Response:
     """Take the browser back, and open a session for whom the provider names."""
     setup, provider = _provider(request)
-    doors: Doors = request.state.doors
+    gate: Gate = request.state.gate
     try:
         token = await _signed_in(request, setup, provider)
     except Refusal as refusal:
         if refusal.status in (400, 401, 403):
-            doors.mistake(request.scope, str(refusal))
+            gate.mistake(request.scope, str(refusal))
         raise
     audit(request, "sign in", token.name, by=token.name, role=str(token.role), via="oidc")
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(_TRIP, path=START)
-    value = doors.session_of(token)
+    value = gate.session_of(token)
     age = int(setup.limits.session_seconds)
     answer.set_cookie(COOKIE, value, max_age=age, httponly=True, samesite="strict", secure=_secure(setup))
     return answer

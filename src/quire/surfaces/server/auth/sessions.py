@@ -17,7 +17,7 @@ from quire.run.waits import signature
 from quire.surfaces.server import hooks, shapes
 from quire.surfaces.server.asking import Admin, RecordId, problems, record_answer, setup_of, span, unslashed
 from quire.surfaces.server.auth import links, tokens
-from quire.surfaces.server.auth.gate import COOKIE, Doors, actor_of, audit, needs
+from quire.surfaces.server.auth.gate import COOKIE, Gate, actor_of, audit, needs
 from quire.surfaces.server.auth.tokens import Role
 from quire.surfaces.server.refusal import Refusal, json_answer
 from quire.surfaces.server.ticking import Ticking
@@ -27,31 +27,31 @@ from quire.upkeep import ticks as relay
 router = APIRouter(responses=problems(413))
 
 
-def _doors(request: Request) -> Doors:
-    found: Doors = request.state.doors
+def _gate(request: Request) -> Gate:
+    found: Gate = request.state.gate
     return found
 
 
 def _mistaken(request: Request, refusal: Refusal) -> Refusal:
     """Log a forged, expired or repeated try before it is refused."""
     if refusal.status in (401, 403, 409, 410):
-        _doors(request).mistake(request.scope, str(refusal))
+        _gate(request).mistake(request.scope, str(refusal))
     return refusal
 
 
 # -- sessions --------------------------------------------------------------------------------------------------
 
 
-@router.get("/api/session", response_model=shapes.Said, tags=["doors"])
+@router.get("/api/session", response_model=shapes.Said, tags=["auth"])
 async def session(request: Request) -> Response:
-    """Who is at the door: the name, the role, and how they came in; all null if nobody is."""
+    """Who is signed in: the name, the role, and how they came in; all null if nobody is."""
     actor = actor_of(request)
     if actor is None:
         return json_answer({"name": None, "role": None, "way": None})
     return json_answer({"name": actor.name, "role": str(actor.role), "way": actor.way})
 
 
-@router.post("/api/session", response_model=shapes.Said, tags=["doors"])
+@router.post("/api/session", response_model=shapes.Said, tags=["auth"])
 async def sign_in(request: Request, body: shapes.SessionIn) -> Response:
     """Open a session with a token: the cookie is signed, for this site only, and not for scripts."""
     setup = setup_of(request)
@@ -61,17 +61,17 @@ async def sign_in(request: Request, body: shapes.SessionIn) -> Response:
         raise _mistaken(request, Refusal(401, "Unauthorized", text))
     answer = json_answer({"name": found.name, "role": str(found.role), "way": "session"})
     secure = request.url.scheme == "https" or setup.client.public_url.startswith("https:")
-    value = _doors(request).session_of(found)
+    value = _gate(request).session_of(found)
     age = int(setup.limits.session_seconds)
     answer.set_cookie(COOKIE, value, max_age=age, httponly=True, samesite="strict", secure=secure)
     audit(request, "sign in", found.name, by=found.name)
     return answer
 
 
-@router.delete("/api/session", response_model=shapes.Said, tags=["doors"])
+@router.delete("/api/session", response_model=shapes.Said, tags=["auth"])
 async def sign_out(request: Request) -> Response:
     """End the session of this browser. Copies of its cookie open nothing any more."""
-    await _doors(request).end_session(request.cookies.get(COOKIE, ""))
+    await _gate(request).end_session(request.cookies.get(COOKIE, ""))
     answer = json_answer({"name": None, "role": None, "way": None})
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer
@@ -80,13 +80,13 @@ async def sign_out(request: Request) -> Response:
 # -- tokens ----------------------------------------------------------------------------------------------------
 
 
-@router.get("/api/tokens", response_model=list[dict[str, Any]], tags=["doors"])
+@router.get("/api/tokens", response_model=list[dict[str, Any]], tags=["auth"])
 async def list_tokens(at: Admin) -> Response:
     """The tokens, without what opens anything."""
     return json_answer([tokens.token_json(token) for token in await tokens.all_tokens(at.client.ledger)])
 
 
-@router.post("/api/tokens", status_code=201, response_model=shapes.Said, tags=["doors"])
+@router.post("/api/tokens", status_code=201, response_model=shapes.Said, tags=["auth"])
 async def make_token(at: Admin, body: shapes.TokenIn) -> Response:
     """Make a token. Its text is in this answer and nowhere else."""
     expires = span(body.expires)
@@ -95,7 +95,7 @@ async def make_token(at: Admin, body: shapes.TokenIn) -> Response:
     return json_answer(tokens.token_json(token) | {"token": text}, 201)
 
 
-@router.delete("/api/tokens/{token_id}", response_model=shapes.Said, tags=["doors"], responses=problems(404))
+@router.delete("/api/tokens/{token_id}", response_model=shapes.Said, tags=["auth"], responses=problems(404))
 async def revoke_token(at: Admin, token_id: Annotated[str, Path(max_length=100)]) -> Response:
     """Revoke a token, and the sessions that were opened with it."""
     token = await tokens.revoke_token(at.client.ledger, unslashed(token_id), by=at.actor.name)

@@ -1,6 +1,6 @@
 """Copies, as of a document that serves as a template.
 
-Google takes no id for the copy of a document. So a copy bears a mark among its properties, set in the very call that
+Google takes no id for the copy of a document. So a copy gets a mark among its properties, set in the very call that
 makes it, and is looked for by its folder and its mark. If a twin shows, the older one counts and the other goes to the
 trash.
 """

@@ -4,7 +4,7 @@
 #   make test    everything that is checked: style, types, imports, tests
 #   make lint    style and imports only        make types   types only
 #   make bench   the benchmarks                make bench-sheets   those of the Sheets ledger
-#   make simulate    whole systems on told time (SEEDS=10000, STORE=memory|sqlite)
+#   make simulate    whole systems on told time (SEEDS=10000, STORE=memory|sqlite), or real processes (STORE=postgres|sheets)
 #   make simulate-broken    the same on an engine that is broken on purpose, in each way that is known
 #   make package builds the wheels into dist/, installs them into an empty environment and runs them there
 #   make test-versions   the tests with the newest and the oldest allowed versions of every dependency

@@ -10,6 +10,9 @@ from tests.simulation.pace import PACE
 #: A request without an answer is sent again after so many seconds.
 CALL_SECONDS = 5.0 * PACE
 
+#: The value of an act whose process was frozen past its time: the one window that is documented.
+LATE = "late"
+
 
 @dataclass
 class Order:
@@ -30,6 +33,8 @@ class Order:
     answer: str = ""
     #: The words of a refusal.
     words: str = ""
+    #: Something went wrong on the way to the store meanwhile: it may have been sent again.
+    disturbed: bool = False
 
     @property
     def refused(self) -> bool:
@@ -38,7 +43,8 @@ class Order:
     @property
     def sent_again(self) -> bool:
         """An answer was lost. Then the last one shows the record as it is by then."""
-        return self.answered_at is not None and self.answered_at - self.asked_at >= CALL_SECONDS
+        slow = self.answered_at is not None and self.answered_at - self.asked_at >= CALL_SECONDS
+        return slow or self.disturbed
 
 
 class Happening(NamedTuple):

@@ -7,35 +7,19 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
 
 from quire.ledger.base import Ledger
 from quire.testing import ToldClock
 from tests.simulation.breakages import broken, named
 from tests.simulation.check import Violation, check
 from tests.simulation.history import History
-from tests.simulation.plan import LEAST_FAULTS, LEAST_ORDERS, Plan, make
+from tests.simulation.outcome import Outcome
+from tests.simulation.plan import Plan, make
 from tests.simulation.shrink import shrunk
 from tests.simulation.story import story
 from tests.simulation.system import memory, simulate, sqlite_in
 
 STORES = ("memory", "sqlite")
-
-
-class Outcome(NamedTuple):
-    """What a seed came to."""
-
-    seed: int
-    violations: list[Violation]
-    records: int
-    orders: int
-    faults: int
-    effects: int
-
-    @property
-    def counts(self) -> bool:
-        """Whether enough happened in it. Not every fault strikes: a machine may be dead by then."""
-        return self.orders >= LEAST_ORDERS and self.faults >= LEAST_FAULTS
 
 
 @contextmanager
@@ -57,8 +41,7 @@ def run(seed: int, store: str = "memory", breakage: str = "") -> Outcome:
     """Run one seed and check it."""
     plan = make(seed)
     history = history_of(plan, store, breakage)
-    acts = sum(one.kind == "acts" for one in history.happenings)
-    return Outcome(seed, check(plan, history), len(history.found), len(history.orders), len(history.faults), acts)
+    return Outcome.of(seed, history, check(plan, history))
 
 
 def told(seed: int, store: str = "memory", breakage: str = "") -> str:

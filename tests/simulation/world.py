@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from quire import Act, Fail, NotDone, Retry, Workflow, effect
 from quire.clock import Clock
 from quire.run.run import Run
 from quire.workflows.effect import Effect, rate
 from quire.workflows.fanout import Failed
-from tests.simulation.history import Happening
+from tests.simulation.history import LATE, Happening
 from tests.simulation.pace import PACE
 from tests.simulation.script import Do, How, Word, from_data
 from tests.simulation.told_loop import ToldLoop
@@ -29,6 +29,19 @@ RATE_COUNT, RATE_SECONDS = 3.0, 10.0 * PACE
 
 class Trouble(Exception):
     """What a step raises that is to fail."""
+
+
+class Deed(NamedTuple):
+    """One request to the world to do something. Half of its time passes on the way there, half on the way back."""
+
+    key: str
+    what: str
+    seconds: float
+    #: So often it fails: after it has happened, if that is ``unclear``.
+    times: int = 0
+    unclear: bool = False
+    #: The target takes a key once.
+    fenced: bool = False
 
 
 class World:
@@ -51,6 +64,41 @@ class World:
         """Whether this effect of the record is done in the world."""
         return f"{record}|{visit}|{name}" in self.done.values()
 
+    async def act(self, deed: Deed, left: float, process: str, *, late: bool = False) -> str:
+        """Do it within the time that is left. ``late``: the request came when its time was over."""
+        clock = self.clock
+        self.tries[deed.key] += 1
+        fails = self.tries[deed.key] <= deed.times
+        if fails and not deed.unclear:
+            raise NotDone("the target did not take it")
+        begun = clock.boottime()
+        await clock.sleep(min(deed.seconds / 2, left * 0.9))
+        if not late and clock.boottime() - begun > left + SETTLE / 2:
+            raise Trouble("the target was too slow and gave it up")
+        if not deed.fenced or deed.key not in self.done:
+            self.acted(deed.key, deed.what, process, late=late)
+        await clock.sleep(deed.seconds / 2)
+        if fails:
+            raise Trouble("the connection broke")
+        return deed.what
+
+    def acted(self, key: str, what: str, process: str, *, late: bool = False) -> None:
+        record, visit, name = what.split("|")
+        self.done[key] = what
+        self.happen("acts", record, int(visit), name, key=key, process=process, value=LATE if late else None)
+
+    async def probe(self, key: str) -> str | None:
+        await self.clock.sleep(0.05 * PACE)
+        return self.done.get(key)
+
+    async def take_back(self, key: str, what: str, process: str) -> None:
+        await self.clock.sleep(0.1 * PACE)
+        record, visit, name = what.split("|")
+        for one in [one for one, done in self.done.items() if done == what]:
+            del self.done[one]
+        self.happen("undoes", record, int(visit), name, key=key, process=process)
+        await self.clock.sleep(0.1 * PACE)
+
 
 class Site:
     """The world as the steps of one process reach it."""
@@ -62,31 +110,12 @@ class Site:
     async def act(
         self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool, *, fenced: bool = False
     ) -> str:
-        """One act: half of its time passes on the way there, half on the way back. A fenced target takes a key once."""
-        return await self._sent(self._done(act, what, seconds, times, unclear, fenced))
-
-    async def _done(self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool, fenced: bool) -> str:
-        world, clock = self.world, self.world.clock
-        world.tries[act.key] += 1
-        fails = world.tries[act.key] <= times
-        if fails and not unclear:
-            raise NotDone("the target did not take it")
-        await clock.sleep(min(seconds / 2, act.time_left.total_seconds() * 0.9))
-        if not fenced or act.key not in world.done:
-            self._acted(act.key, what)
-        await clock.sleep(seconds / 2)
-        if fails:
-            raise Trouble("the connection broke")
-        return what
+        deed = Deed(act.key, what, seconds, times, unclear, fenced)
+        return await self._sent(self.world.act(deed, act.time_left.total_seconds(), self.process))
 
     def act_at_once(self, act: Act[Site], what: str) -> str:
-        self._acted(act.key, what)
+        self.world.acted(act.key, what, self.process)
         return what
-
-    def _acted(self, key: str, what: str) -> None:
-        record, visit, name = what.split("|")
-        self.world.done[key] = what
-        self.world.happen("acts", record, int(visit), name, key=key, process=self.process)
 
     async def comes(self, record: str, visit: int, where: str) -> float:
         """A step comes to a sleep: when it first did."""
@@ -100,19 +129,10 @@ class Site:
         self.world.happen("passes", record, visit, where, value=value, process=self.process)
 
     async def probe(self, act: Act[Site]) -> str | NotDone:
-        await self.world.clock.sleep(0.05 * PACE)
-        return self.world.done.get(act.key) or NotDone()
+        return await self.world.probe(act.key) or NotDone()
 
     async def undo(self, act: Act[Site], what: str) -> None:
-        await self._sent(self._taken_back(act.key, what))
-
-    async def _taken_back(self, key: str, what: str) -> None:
-        await self.world.clock.sleep(0.1 * PACE)
-        record, visit, name = what.split("|")
-        for one in [one for one, done in self.world.done.items() if done == what]:
-            del self.world.done[one]
-        self.world.happen("undoes", record, int(visit), name, key=key, process=self.process)
-        await self.world.clock.sleep(0.1 * PACE)
+        await self._sent(self.world.take_back(act.key, what, self.process))
 
     @staticmethod
     async def _sent(request: Coroutine[Any, Any, T]) -> T:

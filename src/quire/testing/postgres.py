@@ -31,13 +31,17 @@ _NOBODY = 65534
 _START_SECONDS = 60
 _STOP_SECONDS = 20
 
-# $1 is the directory to remove in the end, the rest is the server's command. File descriptor 3 is the pipe.
+# $1 is the directory to remove in the end, the rest is the server's command. File descriptor 3 is the pipe. The file
+# "again" asks for the server to be started again once it has stopped.
 _SUPERVISOR = """
 exec 3<&0
 directory=$1; shift
-"$@" </dev/null 3<&- & server=$!
-(read -r _ <&3; kill -INT "$server") 2>/dev/null & pipe=$!
-wait "$server"; status=$?
+stop() { kill -INT "$(head -n 1 "$directory/data/postmaster.pid")"; }
+(read -r _ <&3; rm -f "$directory/again"; until stop; do sleep 0.1; done) 2>/dev/null & pipe=$!
+while
+    "$@" </dev/null 3<&- & wait $!; status=$?
+    rm "$directory/again" 2>/dev/null
+do :; done
 kill "$pipe" 2>/dev/null
 [ "$status" = 0 ] && rm -rf "$directory"
 exit "$status"
@@ -98,6 +102,21 @@ class PostgresServer:
         directory, self._directory, self.url = self._directory, None, ""
         self._halt()
         shutil.rmtree(directory, ignore_errors=True)
+
+    def restart(self, *, immediate: bool = False) -> None:
+        """Stop the server, start it again at the same address, and return when it takes connections.
+
+        ``immediate``: it stops at once, as after a crash, and repairs its files when it starts. Otherwise it first
+        takes back what is under way and says so to everybody who is connected.
+        """
+        if self._directory is None or self._supervisor is None:
+            raise PostgresUnavailable("Only a server that was started here can be restarted.")
+        pid_file = self._directory / "data" / "postmaster.pid"
+        before = pid_file.read_text().split("\n")[0]
+        (self._directory / "again").touch()
+        os.kill(int(before), signal.SIGQUIT if immediate else signal.SIGINT)
+        if not _becomes_ready(self._supervisor, pid_file, other_than=before):
+            raise PostgresUnavailable("The PostgreSQL server did not start again.")
 
     def create_database(self, copied: str = "") -> str:
         """Make an empty database, or a copy of another that nobody is connected to, and return its URL.
@@ -226,17 +245,25 @@ def _find_binaries() -> Path:
     )
 
 
-def _becomes_ready(supervisor: subprocess.Popen[bytes], pid_file: Path) -> bool:
+def _becomes_ready(supervisor: subprocess.Popen[bytes], pid_file: Path, other_than: str = "") -> bool:
     for _ in range(_START_SECONDS * 50):
         try:
             supervisor.wait(0.02)
         except subprocess.TimeoutExpired:
             # The eighth line of the file is the server's own word on whether it takes connections.
-            if pid_file.exists() and pid_file.read_text().split("\n")[7:8] == ["ready   "]:
+            lines = _read(pid_file).split("\n")
+            if lines[0] != other_than and lines[7:8] == ["ready   "]:
                 return True
         else:
             return False
     return False
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def _version(binaries: Path) -> int:

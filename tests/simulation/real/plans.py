@@ -1,0 +1,48 @@
+"""The plan of a seed for real processes: that of the simulation, at another pace. Lines and the store fail, too."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.simulation.pace import PACE
+from tests.simulation.plan import BUSY_SECONDS, Fault, Plan, make
+from tests.simulation.real.stores import Store
+from tests.simulation.script import Do, Script
+
+
+def plan_of(seed: int, store: Store) -> Plan:
+    plan = make(seed)
+    workers = min(plan.workers, store.workers)
+    plan = replace(
+        plan,
+        workers=workers,
+        versions=plan.versions[:workers],
+        roots=[root._replace(at=root.at * PACE, script=_paced(root.script)) for root in plan.roots],
+        wishes=[wish._replace(at=wish.at * PACE) for wish in plan.wishes],
+        faults=[_fault(fault, workers) for fault in plan.faults],
+    )
+    dice = random.Random(f"lines {seed}")
+    for _ in range(dice.randint(3, 8)):
+        name, kind = f"w{dice.randint(1, workers)}", dice.choice(("cut", "half-open", "dies", "freezes"))
+        at, span = dice.uniform(1.0, BUSY_SECONDS), dice.choice((1.0, 5.0, 15.0, 30.0))
+        plan.faults.append(Fault(name, kind, at=at * PACE, span=span * PACE))
+    plan.faults += store.faults(dice, plan)
+    return plan
+
+
+def _fault(fault: Fault, workers: int) -> Fault:
+    """The same in a system that has fewer workers perhaps, and at its pace. How fast a clock runs is no span."""
+    process = fault.process
+    if process[0] == "w" and process[1:].isdigit():
+        process = f"w{(int(process[1:]) - 1) % workers + 1}"
+    span = fault.span if fault.kind == "clock drifts" else fault.span * PACE
+    return fault._replace(process=process, at=fault.at * PACE, span=span)
+
+
+def _paced(script: Script) -> Script:
+    return script._replace(parts=tuple(tuple(_paced_do(do) for do in part) for part in script.parts))
+
+
+def _paced_do(do: Do) -> Do:
+    return do._replace(seconds=do.seconds * PACE, children=tuple(_paced(child) for child in do.children))

@@ -25,7 +25,7 @@ SRC = Path(__file__).parent.parent / "src" / "quire"
 MOST_LINES = 95_000
 #: Modules that stand side by side in one folder, and the folders that have more.
 MOST_FILES = 28
-MORE_FILES = {"surfaces/cli": 43}
+MORE_FILES = {"surfaces/cli": 44}
 #: A class, its own base classes, and theirs. The contract of a store and the store are two. Errors do not count.
 MOST_DEPTH = 2
 DEEPER = {
@@ -44,8 +44,6 @@ LONGER = {
     "ledger/postgres/wire.py flush": 69,
     "ledger/sheets/journal.py land": 74,
     "surfaces/chat/mcp/server.py make": 65,
-    "surfaces/cli/look.py show": 76,
-    "surfaces/cli/look.py work": 71,
     "surfaces/server/serving.py serve": 62,
     "worker/dispatcher.py _dispatched": 64,
 }
@@ -70,7 +68,7 @@ MORE_COMPLEX = {
     "surfaces/cli/doctor.py _work": 38,
     "surfaces/cli/incoming.py _csv": 27,
     "surfaces/cli/listing.py _stuck": 27,
-    "surfaces/cli/look.py work": 30,
+    "surfaces/cli/look.py work": 27,
     "surfaces/panel/inbox.py read": 24,
     "testing/conformance/ordered.py _make": 22,
     "worker/dispatcher.py _dispatched": 33,

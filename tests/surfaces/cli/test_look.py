@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from quire.surfaces.cli.output import Output, fitting, harmless, on_one_line
+from quire.surfaces.cli.layout import fitting
+from quire.surfaces.cli.output import Output, harmless, on_one_line
 from tests.surfaces.cli.conftest import FLOWS, Project
 
 
@@ -226,8 +227,9 @@ def test_ids_and_statuses_stay_whole_on_every_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(Output, "terminal", property(lambda self: True, lambda self, value: None), raising=False)
 
-    [line] = [line for line in project.quire("list").stdout.splitlines() if "a_record_with_a_long_name" in line]
-    assert "NEEDS_APPROVAL" in line
+    shown = project.quire("list").stdout.split()
+    assert "a_record_with_a_long_name" in shown
+    assert "NEEDS_APPROVAL" in shown
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import click
 
@@ -14,13 +16,28 @@ from quire.explain import words
 from quire.explain.why import around, why_of
 from quire.model.change import Query
 from quire.model.codec import parse
+from quire.model.event import Event
+from quire.model.receipt import Receipt
 from quire.model.record import Record, Status
+from quire.model.side import Fanin, Signal
 from quire.model.trace import last_trace, trace_lines
 from quire.model.wait import On, load_waits
 from quire.rules.difference import differing, pairs
 from quire.rules.versions import versions
 from quire.surfaces.cli.command import Session, record_argument, verb
-from quire.surfaces.cli.output import on_one_line
+from quire.surfaces.cli.output import Output, on_one_line
+
+
+class _Whole(NamedTuple):
+    """All that is known of one record, as it is shown."""
+
+    record: Record
+    why: str
+    events: Sequence[Event]
+    receipts: Sequence[Receipt]
+    signals: Sequence[Signal]
+    fanins: Sequence[Fanin]
+    children: Sequence[Record]
 
 
 @verb("show", example="quire show kw_analytics")
@@ -30,99 +47,123 @@ def show(session: Session, record_id: str, all_: bool) -> None:
     """Show everything about record ID: where it stands, its question, timeline, receipts and children."""
 
     async def work(client: Client) -> None:
-        record = await client.get(record_id)
-        why = why_of(record, await around(client.ledger, record, groups=session.config.groups))
-        events = await client.events(record_id, limit=1_000_000 if all_ or session.json else 10_000)
-        receipts = await client.ledger.receipts(record_ids=[record_id])
-        signals = await client.ledger.signals(record_id)
-        fanins = await client.ledger.fanins(record_id)
-        children = []
-        if record.fanouts:
-            query = Query(parent_id=record_id, order="place", limit=100_000 if all_ or session.json else 20)
-            children = await client.ledger.find(query)
+        whole = await _whole(session, client, record_id, everything=all_ or session.json)
         if session.json:
-            session.out.emit(
-                words.record_json(record)
-                | {
-                    "why": why.sentence,
-                    "events": [words.event_json(event) for event in events],
-                    "receipts": [words.receipt_json(receipt) for receipt in receipts],
-                    "signals": [words.signal_json(signal) for signal in signals],
-                    "children": [
-                        {"record_id": child.record_id, "status": str(child.status), "next_step": child.step}
-                        for child in children
-                    ],
-                }
-            )
-            return
-        out = session.out
-        out.say(f"{record.record_id}   {record.status}   {record.workflow} at {record.step or '(ended)'}", bold=True)
-        out.say(why.sentence)
-        _question(session, record)
-        out.say()
-        out.say("data      " + _json(record.data))
-        if record.result is not None:
-            out.say("result    " + _json(record.result))
-        for word, value in (("note", record.note), ("error", record.last_error), ("parent", record.parent_id)):
-            if value:
-                out.say(f"{word:<9} {value}")
-        if (failed := last_trace(record, events)) is not None:
-            for text in trace_lines(failed):
-                out.say(f"          {text}")
-        out.say(
-            f"version   {record.version}   visit {record.visit}   attempt {record.attempt}   priority {record.priority}"
-        )
-        out.say()
-        shown = events if all_ else events[-30:]
-        if len(shown) < len(events):
-            out.say(f"… {len(events) - len(shown)} earlier lines (--all shows them)", dim=True)
-        for event in shown:
-            out.say(f"  {iso(event.at)[:19].replace('T', ' ')}Z  v{event.version:<4} {words.line(event)}")
-            for text in trace_lines(event) if all_ else ():
-                out.say(f"      {text}", dim=True)
-        if receipts:
-            out.say()
-            some = receipts if all_ else receipts[-20:]
-            rows = [
-                (
-                    r.name,
-                    r.kind,
-                    r.stage,
-                    f"{r.step}/{r.visit}",
-                    iso(r.done_at or r.at)[11:19],
-                    on_one_line(r.value, 60),
-                )
-                for r in some
-            ]
-            out.table(("receipt", "kind", "stage", "step", "at", "value"), rows)
-        for fanin in fanins:
-            text = f"children  {fanin.total} in fan-out {fanin.generation}: {fanin.left} open, {fanin.failed} failed"
-            out.say(text + (", left behind" if fanin.abandoned else ""))
-        if children:
-            out.table(("child", "status", "next_step"), [(c.record_id, c.status, c.step) for c in children], whole=2)
+            session.out.emit(_as_json(whole))
+        else:
+            _print(session.out, whole, all_)
 
     session.with_client(work)
 
 
-def _question(session: Session, record: Record) -> None:
+async def _whole(session: Session, client: Client, record_id: str, *, everything: bool) -> _Whole:
+    record = await client.get(record_id)
+    ledger = client.ledger
+    children: Sequence[Record] = []
+    if record.fanouts:
+        query = Query(parent_id=record_id, order="place", limit=100_000 if everything else 20)
+        children = await ledger.find(query)
+    return _Whole(
+        record=record,
+        why=why_of(record, await around(ledger, record, groups=session.config.groups)).sentence,
+        events=await client.events(record_id, limit=1_000_000 if everything else 10_000),
+        receipts=await ledger.receipts(record_ids=[record_id]),
+        signals=await ledger.signals(record_id),
+        fanins=await ledger.fanins(record_id),
+        children=children,
+    )
+
+
+def _as_json(whole: _Whole) -> dict[str, Any]:
+    return words.record_json(whole.record) | {
+        "why": whole.why,
+        "events": [words.event_json(event) for event in whole.events],
+        "receipts": [words.receipt_json(receipt) for receipt in whole.receipts],
+        "signals": [words.signal_json(signal) for signal in whole.signals],
+        "children": [
+            {"record_id": child.record_id, "status": str(child.status), "next_step": child.step}
+            for child in whole.children
+        ],
+    }
+
+
+def _print(out: Output, whole: _Whole, all_: bool) -> None:
+    record = whole.record
+    out.say(f"{record.record_id}   {record.status}   {record.workflow} at {record.step or '(ended)'}", bold=True)
+    out.say(whole.why)
+    _question(out, record)
+    out.say()
+    _print_values(out, whole)
+    out.say()
+    _print_timeline(out, whole.events, all_)
+    if whole.receipts:
+        out.say()
+        _print_receipts(out, whole.receipts if all_ else whole.receipts[-20:])
+    for fanin in whole.fanins:
+        text = f"{fanin.total} in fan-out {fanin.generation}: {fanin.left} open, {fanin.failed} failed"
+        out.fact("children", text + (", left behind" if fanin.abandoned else ""))
+    if whole.children:
+        rows = [(child.record_id, child.status, child.step) for child in whole.children]
+        out.table(("child", "status", "next_step"), rows, whole=2)
+
+
+def _print_values(out: Output, whole: _Whole) -> None:
+    record = whole.record
+    out.fact("data", _json(record.data))
+    if record.result is not None:
+        out.fact("result", _json(record.result))
+    for word, value in (("note", record.note), ("error", record.last_error), ("parent", record.parent_id)):
+        if value:
+            out.fact(word, value)
+    if (failed := last_trace(record, whole.events)) is not None:
+        for text in trace_lines(failed):
+            out.say(f"          {text}", hang=14)
+    counts = f"{record.version}   visit {record.visit}   attempt {record.attempt}   priority {record.priority}"
+    out.fact("version", counts)
+
+
+def _print_timeline(out: Output, events: Sequence[Event], all_: bool) -> None:
+    shown = events if all_ else events[-30:]
+    if len(shown) < len(events):
+        out.say(f"… {len(events) - len(shown)} earlier lines (--all shows them)", dim=True)
+    for event in shown:
+        at = iso(event.at)[:19].replace("T", " ")
+        out.say(f"  {at}Z  v{event.version:<4} {words.line(event)}", hang=30)
+        for text in trace_lines(event) if all_ else ():
+            out.say(f"      {text}", dim=True, hang=10)
+
+
+def _print_receipts(out: Output, receipts: Sequence[Receipt]) -> None:
+    rows = [
+        (
+            receipt.name,
+            receipt.kind,
+            receipt.stage,
+            f"{receipt.step}/{receipt.visit}",
+            iso(receipt.done_at or receipt.at)[11:19],
+            on_one_line(receipt.value, 60),
+        )
+        for receipt in receipts
+    ]
+    out.table(("receipt", "kind", "stage", "step", "at", "value"), rows)
+
+
+def _question(out: Output, record: Record) -> None:
     if record.status is not Status.NEEDS_APPROVAL:
         return
-    out = session.out
     for wait in load_waits(record.waits):
         about = wait.about or {}
         if wait.on not in (On.QUESTION, On.DOUBT):
             continue
         out.say()
-        out.say(f"question  {about.get('text', '')}", colour="yellow", bold=True)
+        out.say(f"question  {about.get('text', '')}", colour="yellow", bold=True, hang=10)
         if about.get("show") is not None:
             shown = about["show"] if isinstance(about["show"], str) else json.dumps(about["show"], ensure_ascii=False)
-            out.say(f"shown     {shown}")
-        out.say(
-            f"choices   {' | '.join(about.get('choices', []))}"
-            + (f"   may edit {', '.join(about['edit'])}" if about.get("edit") else "")
-        )
+            out.fact("shown", shown)
+        edit = f"   may edit {', '.join(about['edit'])}" if about.get("edit") else ""
+        out.fact("choices", " | ".join(about.get("choices", [])) + edit)
         if wait.on is On.QUESTION:
-            out.say(f"hash      {wait.name}")
+            out.fact("hash", wait.name)
 
 
 def _json(text: str) -> str:

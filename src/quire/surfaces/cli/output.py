@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from quire.surfaces.cli import layout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,34 +43,6 @@ def on_one_line(text: object, most: int = 0) -> str:
     return flat[: most - 1] + "…" if most and len(flat) > most else flat
 
 
-#: What a table's lines need beside their cells: at their ends, and between two columns.
-_EDGES, _GAP = 2, 3
-#: Less of the last column says nothing.
-_LEAST = 12
-
-
-def needed(widths: Collection[int]) -> int:
-    """How wide a line of such columns is."""
-    return sum(widths) + _GAP * (len(widths) - 1) + _EDGES
-
-
-def fitting(widths: Sequence[int], room: int, whole: int) -> dict[int, int]:
-    """Which of the columns of these widths fit, each with its width: the first ``whole`` in any case.
-
-    The last one, which may be cut, goes before those between, and takes what they leave.
-    """
-    last = len(widths) - 1
-    whole = min(whole, last)
-    chosen = dict(enumerate(widths[:whole]))
-    for place in (last, *range(whole, last)):
-        width = min(widths[place], _LEAST) if place == last else widths[place]
-        if needed([*chosen.values(), width]) <= room:
-            chosen[place] = width
-    if last in chosen:
-        chosen[last] = min(widths[last], chosen[last] + room - needed(chosen.values()))
-    return dict(sorted(chosen.items()))
-
-
 class Output:
     def __init__(self, *, json: bool = False) -> None:
         self.json = json
@@ -84,54 +58,70 @@ class Output:
             self._console = Console(highlight=False, soft_wrap=True)
         return self._console
 
+    @property
+    def width(self) -> int | None:
+        """The cells in a line of the terminal. Without a terminal there is no limit."""
+        return self.console.width if self.terminal else None
+
     def emit(self, value: Any) -> None:
-        """One JSON object on one line."""
+        """Print one JSON object on one line."""
         click.echo(json.dumps(value, ensure_ascii=True, default=str))
 
-    def say(self, text: str = "", *, colour: str | None = None, bold: bool = False, dim: bool = False) -> None:
-        """A line for people; with ``--json`` there is none."""
-        if not self.json:
-            click.echo(click.style(harmless(text), fg=colour, bold=bold or None, dim=dim or None))
+    def say(
+        self,
+        text: str = "",
+        *,
+        colour: str | None = None,
+        bold: bool = False,
+        dim: bool = False,
+        hang: int = 0,
+        whole: bool = False,
+    ) -> None:
+        """Print a line for people; with ``--json`` nothing. On a terminal a long line is broken between words.
+
+        ``hang`` indents what follows the first line. ``whole`` leaves the line as it is: a command that is copied.
+        """
+        if self.json:
+            return
+        for line in [text] if whole else self._lines(text, hang):
+            click.echo(click.style(harmless(line), fg=colour, bold=bold or None, dim=dim or None))
+
+    def _lines(self, text: str, hang: int = 0) -> list[str]:
+        parts = harmless(text).split("\n")
+        return (
+            parts if self.width is None else [line for part in parts for line in layout.wrapped(part, self.width, hang)]
+        )
+
+    def fact(self, word: str, value: str) -> None:
+        """Print a word and what it stands for, with the value in a column of its own."""
+        self.say(f"{word:<9} {value}", hang=10)
 
     def note(self, text: str) -> None:
-        """A remark that is not the answer: on stderr."""
+        """Print a remark that is not the answer: on stderr."""
         if not self.json:
-            click.echo(click.style(harmless(text), dim=True), err=True)
+            for line in self._lines(text):
+                click.echo(click.style(line, dim=True), err=True)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, whole: int = 0) -> None:
-        """Rows under columns. Piped, cells are never cut.
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, whole: int = 1) -> None:
+        """Print rows under columns. Piped, cells are never cut.
 
-        ``whole``: on a terminal the first so many columns are never broken; others are left out where they do not fit.
+        On a terminal the first ``whole`` columns are never broken. Columns that do not fit are left out and named. If
+        not even the first ones fit, each row is a block of lines.
         """
         cells = [[on_one_line(cell) if cell is not None else "" for cell in row] for row in rows]
-        drawn = self.terminal
-        if self.terminal and whole:
-            columns, cells, drawn = self._fitted(columns, cells, whole)
-        if drawn:
-            self._rich_table(columns, cells)
+        if self.width is None:
+            widths = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
+            for row in [list(columns), *cells]:
+                click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
             return
-        widths = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
-        for row in [list(columns), *cells]:
-            click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-    def _fitted(
-        self, columns: Sequence[str], cells: list[list[str]], whole: int
-    ) -> tuple[Sequence[str], list[list[str]], bool]:
-        """The columns that fit on this terminal, their cells, and whether it is wide enough for those that must."""
-        from rich.cells import cell_len
-        from rich.text import Text
-
-        lines = [list(columns), *cells]
-        widths = [max(cell_len(row[place]) for row in lines) for place in range(len(columns))]
-        chosen = fitting(widths, self.console.width, whole)
-
-        def cut(place: int, cell: str) -> str:
-            text = Text(cell)
-            text.truncate(chosen[place], overflow="ellipsis")
-            return text.plain
-
-        header, *fitted = [[cut(place, row[place]) for place in chosen] for row in lines]
-        return header, fitted, needed(chosen.values()) <= self.console.width
+        fitted = layout.table(columns, cells, self.width, whole)
+        if fitted is None:
+            for line in layout.blocks(columns, cells, self.width):
+                click.echo(line)
+            return
+        self._rich_table(fitted.columns, fitted.rows)
+        if fitted.missing:
+            self.note(f"no room here for {', '.join(fitted.missing)}: widen the terminal, or ask with --json")
 
     def _rich_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
         from rich import box
@@ -139,9 +129,8 @@ class Output:
         from rich.text import Text
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-        for place, name in enumerate(columns):
-            last = place == len(columns) - 1
-            table.add_column(name, overflow="ellipsis" if last else "fold", no_wrap=last)
+        for name in columns:
+            table.add_column(name, no_wrap=True)
         for row in cells:
             table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
         self.console.print(table)
@@ -153,4 +142,4 @@ class Output:
             return
         self.say(sentence)
         if undo:
-            self.say(f"  back: {undo}", dim=True)
+            self.say(f"  back: {undo}", dim=True, whole=True)

@@ -7,6 +7,7 @@
 #   make simulate    whole systems on told time (SEEDS=10000, STORE=memory|sqlite), or real processes (STORE=postgres|sheets)
 #   make simulate-broken    the same on an engine that is broken on purpose, in each way that is known
 #   make package builds the wheels into dist/, installs them into an empty environment and runs them there
+#   make outgrow     poolers, fail-overs and large ledgers on real servers: minutes, and some of it needs root
 #   make test-versions   the tests with the newest and the oldest allowed versions of every dependency
 #   make release VERSION=0.2.0   says what a release would do; ARGS=--publish does it
 #   make docs    the documentation site, in build/docs/site
@@ -34,7 +35,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types package test-versions release docs pages bench bench-sheets simulate simulate-broken browser constraints clean
+.PHONY: help demo test outgrow lint format types package test-versions release docs pages bench bench-sheets simulate simulate-broken browser constraints clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -87,6 +88,9 @@ demo: $(VENV)/core
 test: $(VENV)/dev $(VENV)-adk/made browser lint types
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 	@$(VENV)-adk/bin/pytest -q $(ADK)
+
+outgrow: $(VENV)/dev
+	@QUIRE_OUTGROW=1 $(BIN)/pytest -q tests/outgrow $(ARGS)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

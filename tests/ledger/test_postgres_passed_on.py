@@ -14,10 +14,11 @@ from quire.clock import SYSTEM
 from quire.errors import LedgerError, LedgerUnavailable
 from quire.ledger.postgres import server as postgres_link
 from quire.ledger.postgres import wire as postgres_wire
+from quire.ledger.postgres.address import Address
 from quire.ledger.postgres.fast.commits import MANY
 from quire.ledger.postgres.ledger import PostgresLedger
 from quire.ledger.postgres.pool import Pool
-from quire.ledger.postgres.wire import Address, Clash, Lost, Wire, Wrong
+from quire.ledger.postgres.wire import Clash, Lost, Wire, Wrong
 from quire.model.change import Applied, Change, Claim, Query, Verdict
 from quire.model.record import Status
 from quire.rules.outcome import Done
@@ -451,7 +452,7 @@ async def test_a_connection_with_too_many_statements_is_replaced_also_if_it_is_a
     monkeypatch.setattr(postgres_wire, "MOST_PREPARED", 10)
     connect = Counted(url)
     async with a_lane(connect) as lane:
-        for n in range(30):
+        for n in range(31):
             assert await asked(lane, (f"SELECT {n}",)) == [(n,)]
 
         assert max(len(wire._names) for wire in connect.wires) <= 10

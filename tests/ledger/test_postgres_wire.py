@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from quire.ledger.postgres.wire import Address, Lost, Wire
+from quire.ledger.postgres.address import Address
+from quire.ledger.postgres.wire import Lost, Wire
 from quire.model.record import Status
 from quire.testing.conformance import run, the
 from tests.ledger.test_postgres import kill_all, opened
@@ -54,6 +55,7 @@ async def test_a_connection_that_died_while_nobody_used_it_says_so(
 ) -> None:
     came = Came(monkeypatch)
     wire = await Address(postgres_url).connect({})
+    assert await wire.ask("SELECT 2") == [(2,)]
     assert wire.alive
     await kill_all(postgres_url)
     await came.until_dead(wire)

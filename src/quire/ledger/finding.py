@@ -60,4 +60,4 @@ def sqlite_path(url: str) -> str | None:
 def concealed(url: str) -> str:
     """The address without its passwords: before the host, up to the last @, or among the parameters."""
     shown = re.sub(r"(://[^/?#:@]*):[^/?#]*@", r"\1:…@", url)
-    return re.sub(r"([?&](?:ssl)?password=)[^&#]*", r"\1…", shown, flags=re.IGNORECASE)
+    return re.sub(r"([?&](?:(?:ssl)?password|direct)=)[^&#]*", r"\1…", shown, flags=re.IGNORECASE)

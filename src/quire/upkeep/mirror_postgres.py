@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from quire.clock import new_id
 from quire.errors import InputError
-from quire.ledger.postgres.wire import Address, Wire
+from quire.ledger.postgres.address import Address
+from quire.ledger.postgres.wire import Wire
 from quire.upkeep.mirror import TABLES, Table, Target
 
 _TYPES: Final = {"STRING": "text", "INTEGER": "bigint", "TIMESTAMP": "timestamptz", "JSON": "jsonb"}
@@ -30,7 +31,7 @@ class PostgresTarget(Target):
 
     async def open(self) -> str:
         if self._wire is None:
-            self._wire = await self._address.connect({"client_encoding": "UTF8"})
+            self._wire = await self._address.connect({})
         wire = self._wire
         ((ledger,),) = await wire.ask("SELECT to_regclass($1) IS NOT NULL", f"{self.schema}.ledger")
         if ledger:

@@ -107,6 +107,7 @@ def test_a_password_is_not_shown() -> None:
     assert concealed("postgresql://ann:p@ss:w@host/db") == "postgresql://ann:…@host/db"
     assert concealed("postgresql://ann@host/db?password=secret&x=1") == "postgresql://ann@host/db?password=…&x=1"
     assert concealed("postgresql://host/db?x=1&sslpassword=a@b") == "postgresql://host/db?x=1&sslpassword=…"
+    assert concealed("postgresql://p/db?direct=postgresql://ann:x@h/d&a=1") == "postgresql://p/db?direct=…&a=1"
     assert concealed("sqlite:////a/b@c:d") == "sqlite:////a/b@c:d"
 
 

@@ -26,7 +26,8 @@ _BEAT = f"""
     WITH moment AS (SELECT {NOW} AS now),
     renewed AS (
         INSERT INTO workers AS known ({rows.columns(Worker)})
-        SELECT $2, $3, $4, $5, $6, now, now + $7::float8, $7::float8, NULL, $8 FROM moment, ledger WHERE sealed = ''
+        SELECT $2, $3, $4, $5, $6, now, now + $7::float8, $7::float8, NULL, $8
+        FROM moment CROSS JOIN ledger WHERE sealed = ''
         ON CONFLICT (worker_id) DO UPDATE SET
             label = excluded.label, host = excluded.host, boot_id = excluded.boot_id, pid = excluded.pid,
             expires_at = excluded.expires_at, lease_seconds = excluded.lease_seconds, knows = excluded.knows

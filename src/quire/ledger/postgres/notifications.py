@@ -11,6 +11,7 @@ from typing import Any
 
 from quire.clock import SYSTEM
 from quire.errors import LedgerError
+from quire.ledger.postgres.pooler import Mode
 from quire.ledger.postgres.server import Server
 from quire.ledger.postgres.wire import Clash, Lost, Wire
 
@@ -47,7 +48,7 @@ class Notifications:
 
     async def wait(self, timeout: float) -> None:
         """Return after a notification, from here or elsewhere, or after the timeout."""
-        if self._listener is None:
+        if self._listener is None and self._arrive:
             self._listener = asyncio.create_task(self._listen())
         if self._work.is_set():
             return
@@ -65,6 +66,11 @@ class Notifications:
         if self._sender is not None:
             await self._sender
 
+    @property
+    def _arrive(self) -> bool:
+        """Whether notifications of other processes arrive. A pooler in transaction mode does not pass them on."""
+        return self._server.mode is not Mode.TRANSACTION or self._server.direct is not None
+
     async def _send(self) -> None:
         """Notify other processes, after the commit and on another connection.
 
@@ -80,13 +86,13 @@ class Notifications:
 
     async def _notified(self, wire: Wire) -> None:
         self._sent_by = wire.pid
-        await wire.ask("SELECT pg_notify($1, '')", self.channel)
+        ((_, self._sent_by),) = await wire.ask("SELECT pg_notify($1, ''), pg_backend_pid()", self.channel)
 
     async def _listen(self) -> None:
         """Take notifications of other processes, for as long as the ledger is open."""
         while True:
             with suppress(LedgerError, Lost, Clash):
-                wire = await self._server.connected(by_index=False)
+                wire = await self._server.connected(by_index=False, address=self._server.direct)
                 try:
                     await wire.ask(f"LISTEN {self.channel}")
                     self._work.set()  # notifications that were sent before do not arrive

@@ -118,7 +118,7 @@ class Reads:
             )
         if pages == "off":
             warnings.append("full_page_writes is off: a crash in the middle of a write may damage pages; turn it on")
-        return warnings
+        return warnings + self._server.pooler_warnings()
 
     async def setting(self, name: str) -> Setting | None:
         sql = "SELECT name, value, version FROM settings WHERE name = $1"

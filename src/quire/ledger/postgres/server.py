@@ -16,12 +16,16 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable
+from quire.ledger.postgres.address import Address
 from quire.ledger.postgres.pool import Pool
-from quire.ledger.postgres.wire import Address, Clash, Lost, Param, Spoiled, Wire
+from quire.ledger.postgres.pooler import Mode, is_pooled, mode_of
+from quire.ledger.postgres.wire import Clash, Lost, Param, Spoiled, Wire
 from quire.ledger.queries import migrations
 
 T = TypeVar("T")
 
+#: What the address of a ledger says besides the address of its database.
+OPTIONS = ("schema", "fast", "direct")
 #: A verb that has no answer by then is given up.
 PATIENCE_SECONDS = 60.0
 #: The server ends a transaction whose process has gone silent (frozen, suspended) and frees what it locked.
@@ -34,17 +38,23 @@ READS_UNDER_WAY = 2
 #: The part of a number of the log that fits into the name of a lock.
 NUMBER_BITS = (1 << 40) - 1
 
+_BEFORE = (
+    "SELECT pg_backend_pid(), current_setting('server_encoding'), current_setting('default_transaction_isolation')"
+)
 #: Wait until every transaction that began before has ended; the next one sees what this one did.
 EXCLUSIVE = "SELECT pg_advisory_xact_lock($1::bigint)"
 
 
 class Server:
-    """The way to one ledger: ``url`` is ``postgresql://…?schema=NAME&fast=off``, where both options may be left out."""
+    """The way to one ledger: ``url`` is ``postgresql://…?schema=NAME&fast=off&direct=URL``, without options as well.
+
+    ``direct`` is the address of the server itself if the ledger's own address leads to a pooler.
+    """
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
-        own = {name: value for name, value in options if name in ("schema", "fast")}
+        own = {name: value for name, value in options if name in OPTIONS}
         self.schema = own.get("schema", "quire")
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", self.schema) or self.schema.startswith("pg_"):
             raise LedgerError(
@@ -56,6 +66,9 @@ class Server:
         self.fast = own.get("fast", "on") == "on"
         others = urlencode([(name, value) for name, value in options if name not in own])
         self.address = Address(urlunsplit(parts._replace(query=others)))
+        #: Where notifications come from; None: behind a pooler that does not pass them on.
+        self.direct = Address(own["direct"]) if own.get("direct") else None
+        self.mode: Mode | None = None
         self.clock = clock
         self.commits = Pool(lambda: self.connected(by_index=True), 3)
         self.claims = Pool(lambda: self.connected(by_index=True), 1)
@@ -76,13 +89,26 @@ class Server:
         """The time of the clock that this ledger was given; None: the server's own clock counts."""
         return None if self.clock is None else self.clock.now()
 
+    def pooler_warnings(self) -> list[str]:
+        """Say what a pooler before the server costs. What is written is correct in every mode."""
+        found = []
+        if self.mode is Mode.TRANSACTION and self.direct is None:
+            found.append(
+                f"a pooler in transaction mode stands at {self.address.shown}, and notifications do not arrive through "
+                "it: workers see new work only when they look, every few seconds; add &direct=URL with the address of "
+                "the server itself"
+            )
+        if not self.address.manner.named:
+            found.append(
+                f"the pooler at {self.address.shown} does not carry prepared statements, so the server plans each "
+                "statement anew; set max_prepared_statements (PgBouncer 1.21 or newer)"
+            )
+        return found
+
     # -- connections -------------------------------------------------------------------------------------------
 
-    async def connected(self, *, by_index: bool) -> Wire:
+    async def connected(self, *, by_index: bool, address: Address | None = None) -> Wire:
         settings = {
-            "search_path": f'"{self.schema}"',
-            "client_encoding": "UTF8",
-            "default_transaction_isolation": "read committed",
             "idle_in_transaction_session_timeout": f"{SILENCE_SECONDS}s",
             "lock_timeout": f"{int(PATIENCE_SECONDS / 2)}s",
             "statement_timeout": f"{int(PATIENCE_SECONDS)}s",
@@ -98,16 +124,22 @@ class Server:
             settings |= {"plan_cache_mode": "force_generic_plan"} | dict.fromkeys(
                 ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off"
             )
-        return await self.address.connect(settings)
+        return await (address or self.address).connect(settings, self.schema)
 
     async def open(self) -> None:
         async def migrated(wire: Wire) -> None:
-            ((encoding,),) = await wire.ask("SHOW server_encoding")
+            ((backend, encoding, isolation),) = await wire.ask(_BEFORE)
+            # A transaction without BEGIN has the isolation that the database chose.
+            self.fast &= isolation == "read committed"
+            if self.mode is None:
+                self.mode = await mode_of(self.address) if is_pooled(wire, backend) else Mode.DIRECT
             if encoding != "UTF8":
                 raise LedgerError(
                     f"the database {self.address.shown} keeps texts in {encoding}; a ledger needs one in UTF8"
                 )
             wire.send("BEGIN")
+            # For the names in the scripts, and for this transaction alone.
+            wire.send("SELECT set_config('search_path', $1, true)", f'"{self.schema}"')
             # Two processes may open a new ledger at the same moment: the second one finds the tables made.
             wire.send(EXCLUSIVE, self.key("migration"))
             wire.send("SELECT count(*) FROM pg_namespace WHERE nspname = $1", self.schema)
@@ -120,6 +152,15 @@ class Server:
 
         try:
             await self.transacted(self.reads, migrated)
+        except LedgerUnavailable as error:
+            await self.reads.drop()
+            cut = isinstance(error.__cause__, Lost | Clash)
+            if not cut or await self.address.takes_transactions():
+                raise
+            raise LedgerError(
+                f"the pooler at {self.address.shown} takes single statements only (pool_mode = statement), and a "
+                "ledger needs transactions; set pool_mode = transaction or session for this database"
+            ) from error
         except BaseException:
             await self.reads.drop()
             raise

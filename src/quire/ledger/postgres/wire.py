@@ -1,8 +1,12 @@
 """PostgreSQL, spoken in flushes: statements go out together, and their answers come back together.
 
-The one module that knows psycopg, and it knows no records. psycopg's own pipeline waits for the socket at every
+This module and ``address`` know psycopg, and no records. psycopg's own pipeline waits for the socket at every
 statement; eight of them take 2.7 ms there and 0.16 ms here, where libpq is driven directly: every statement is prepared
 once, nothing waits until ``flush``, and of a long one the server has the beginning while its end is being made.
+
+A connection leaves no state in its session, because a pooler may give each transaction another one. Names of tables
+carry their schema, and the first statement of each transaction sets the limits and the planner for this transaction
+alone. A prepared statement is named after its text, so that a name never means another statement, whoever made it.
 
 No error of psycopg leaves this module. Each becomes one that says what the caller can do: ``Lost`` (connect again),
 ``Clash`` (roll back and repeat), ``Spoiled`` (a value that PostgreSQL cannot keep), or an error for the user.
@@ -12,19 +16,21 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import zip_longest
 from typing import Any
 
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused
 from quire.installing import install
+from quire.ledger.postgres.names import qualified
 
 try:
     import psycopg
     from psycopg import pq
     from psycopg.adapt import Transformer
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError as error:
     raise LedgerError(
         f"a PostgreSQL ledger needs the package psycopg, which is not installed; {install('postgres')}"
@@ -33,15 +39,12 @@ except ImportError as error:
 #: bytes: made by ``array`` or ``single``; everything else goes as text.
 Param = bytes | str | int | float | None
 
-#: How long a server may take to accept a connection, and how long TCP may go unanswered.
-CONNECT_SECONDS = 10
-UNANSWERED_SECONDS = 20
-
-OLDEST_SERVER = 140000
 #: Statements that a connection keeps prepared; one that has more is replaced by a new one.
 MOST_PREPARED = 500
 
 _TEXT, _BINARY = int(pq.Format.TEXT), int(pq.Format.BINARY)
+#: The statements that begin or end a transaction, and what is sent for them.
+_BOUNDS = {"BEGIN": "BEGIN ISOLATION LEVEL READ COMMITTED", "COMMIT": "COMMIT", "ROLLBACK": "ROLLBACK"}
 
 
 class Lost(Exception):
@@ -183,6 +186,20 @@ class Answer:
         return self._result.command_tuples or 0
 
 
+@dataclass
+class Manner:
+    """How all connections to one address speak."""
+
+    #: Statements are prepared under a name. Off behind a pooler that does not carry names from session to session.
+    named: bool = True
+    #: A pooler stands between this process and the server.
+    pooled: bool = False
+
+
+#: In the place of a statement's answer: nobody asked for it.
+_UNASKED = ""
+
+
 class Wire:
     """One connection, for one block of code at a time.
 
@@ -190,14 +207,28 @@ class Wire:
     next one sends when it has answered, and need not wait for it. Answers come in the order of the flushes.
     """
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    def __init__(
+        self,
+        connection: psycopg.AsyncConnection[Any],
+        manner: Manner | None = None,
+        *,
+        schema: str = "",
+        settings: str = "",
+    ) -> None:
+        """``settings``: the statement that each transaction begins with; ``schema``: where the ledger's tables are."""
         self._connection = connection
+        self._manner = manner or Manner()
+        self._schema = schema
+        self._settings = settings
+        #: Within BEGIN and COMMIT; and the settings of the transaction were sent.
+        self._in_block = self._begun = False
         self._pg = connection.pgconn
         self._pg.enter_pipeline_mode()
         self._transformer = Transformer(connection)
+        #: Prepared statements, by their text as it was given; and the texts with schemas of those that are not.
         self._names: dict[str, bytes] = {}
-        self._made = 0
-        #: For each answer that is still to come: the statement that it prepares, or None.
+        self._texts: dict[str, bytes] = {}
+        #: For each answer that is still to come: the statement that it prepares, None, or ``_UNASKED``.
         self._expected: list[str | None] = []
         self._committing = False
         #: So many flushes are not answered yet, or were not read to their end.
@@ -218,21 +249,47 @@ class Wire:
 
     def send(self, sql: str, *params: Param) -> int:
         """Add a statement to the next flush; answers its place in what that returns."""
+        if sql in _BOUNDS:
+            return self._bound(sql)
+        if not self._begun:
+            self._set()
         given = [param if param is None or isinstance(param, bytes) else _written(param) for param in params]
-        forms = [_BINARY if isinstance(param, bytes) else _TEXT for param in params]
+        self._put(sql, given, [_BINARY if isinstance(param, bytes) else _TEXT for param in params])
+        return self._expected.count(None) - 1
+
+    def _bound(self, sql: str) -> int:
+        """Begin or end a transaction."""
+        self._put(_BOUNDS[sql], [], [])
+        place = self._expected.count(None) - 1
+        self._in_block = self._begun = sql == "BEGIN"
+        self._committing |= sql == "COMMIT"
+        if self._in_block:
+            self._set()
+        return place
+
+    def _set(self) -> None:
+        """Send the settings of the transaction that begins."""
+        self._begun = True
+        if self._settings:
+            self._put(self._settings, [], [])
+            self._expected[-1] = _UNASKED
+
+    def _put(self, sql: str, given: Sequence[bytes | None], forms: Sequence[int]) -> None:
         try:
-            name = self._names.get(sql)
-            if name is None:
-                self._made += 1
-                name = self._names[sql] = b"q%d" % self._made
-                self._pg.send_prepare(name, sql.encode())
-                self._expected.append(sql)
-            self._pg.send_query_prepared(name, given, forms, result_format=_BINARY)
+            if self._manner.named:
+                name = self._names.get(sql)
+                if name is None:
+                    text = qualified(sql, self._schema).encode()
+                    name = self._names[sql] = b"q_" + blake2b(text, digest_size=16).hexdigest().encode()
+                    self._pg.send_prepare(name, text)
+                    self._expected.append(sql)
+                self._pg.send_query_prepared(name, given, forms, result_format=_BINARY)
+            else:
+                text = self._texts.get(sql) or self._texts.setdefault(sql, qualified(sql, self._schema).encode())
+                self._pg.send_query_params(text, given, param_formats=forms, result_format=_BINARY)
             self._expected.append(None)
         except psycopg.Error as error:
             raise self._quire_error(error) from error
-        self._committing |= sql == "COMMIT"
-        return self._expected.count(None) - 1
 
     def hurry(self) -> None:
         """Let the server answer what was sent so far when it is done, and not only at the end of the flush."""
@@ -256,6 +313,7 @@ class Wire:
         nothing more, so the next one may have the connection meanwhile.
         """
         committing, self._committing = self._committing or commits, False
+        self._begun = self._in_block
         before, read = self._last, asyncio.get_running_loop().create_future()
         self._last = read
         self.under_way += 1
@@ -301,7 +359,7 @@ class Wire:
         answers, failed = [], None
         for prepared, result in zip_longest(expected, results):  # an error of the commit itself is of no statement
             if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED):
-                if prepared is not None:
+                if prepared:
                     del self._names[prepared]
                 if result.status == pq.ExecStatus.FATAL_ERROR:
                     failed = failed or psycopg.errors.error_from_result(result)
@@ -398,6 +456,7 @@ class Wire:
         """Undo what was sent since BEGIN, whatever became of it."""
         for _ in range(2):  # a statement sent before may fail and take the first ROLLBACK with it
             if self.clean or self._broken or self._pg.status != pq.ConnStatus.OK:
+                self._in_block = self._begun = False
                 return
             try:
                 self.send("ROLLBACK")
@@ -430,6 +489,10 @@ class Wire:
             return Lost(text, landed)
         if state == "22012":
             return Wrong(text)
+        if state == "42P05" or (state == "26000" and self._manner.pooled):
+            # A pooler gave this connection another session. The server has said no, so nothing has landed.
+            self._manner.named, self._broken = False, True
+            return Lost(text)
         # 26000: it stands on a statement of the flush before it, which failed before that was prepared.
         if state in ("40001", "40P01", "23505", "26000"):
             return Clash(text, exists=state == "23505")
@@ -440,65 +503,3 @@ class Wire:
         ):  # a full disk, no memory, a lock or a statement that takes too long
             return LedgerUnavailable(f"the PostgreSQL server could not do it: {text}")
         return LedgerError(f"the PostgreSQL server refuses: {text}")
-
-
-class Address:
-    """Where a database is, and how it is named in messages: without its password."""
-
-    def __init__(self, url: str) -> None:
-        try:
-            parts = conninfo_to_dict(url)
-        except psycopg.ProgrammingError as error:
-            raise LedgerError(f"this is no address of a PostgreSQL database: {str(error).strip()}") from None
-        given = {name: value for name, value in parts.items() if value is not None}
-        self._conninfo = make_conninfo(
-            "",
-            **{
-                "application_name": "quire",
-                "connect_timeout": CONNECT_SECONDS,
-                # A server that vanished without a word is noticed within seconds, not hours.
-                "keepalives_idle": UNANSWERED_SECONDS // 2,
-                "keepalives_interval": 5,
-                "keepalives_count": 2,
-                "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
-                **given,
-            },
-        )
-        self.database = str(given.get("dbname", ""))
-        self.shown = f"{given.get('host', 'localhost')}:{given.get('port', 5432)}/{self.database}"
-
-    async def connect(self, settings: Mapping[str, str]) -> Wire:
-        """A connection with these settings for its session."""
-        try:
-            connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
-        except psycopg.Error as error:
-            raise self._refused(error) from error
-        wire = Wire(connection)
-        try:
-            if wire.version < OLDEST_SERVER:
-                raise LedgerError(
-                    f"the PostgreSQL server at {self.shown} is version {wire.version // 10000}: "
-                    f"{OLDEST_SERVER // 10000} or newer is needed"
-                )
-            values: list[str] = []
-            for name, value in settings.items():
-                values += (name, value)
-            calls = [f"set_config(${place}, ${place + 1}, false)" for place in range(1, len(values), 2)]
-            await wire.ask(f"SELECT {', '.join(calls)}", *values)
-        except BaseException:
-            await wire.close()
-            raise
-        return wire
-
-    def _refused(self, error: psycopg.Error) -> LedgerError:
-        text = " ".join(str(error).split())
-        if "does not exist" in text and "database" in text:
-            return LedgerError(
-                f"there is no database {self.database!r} at {self.shown}; make it (createdb {self.database}), "
-                "or correct the address"
-            )
-        if "authentication failed" in text or "no password supplied" in text or "pg_hba.conf" in text:
-            return LedgerError(f"the PostgreSQL server at {self.shown} does not let this user in: {text}")
-        return LedgerUnavailable(
-            f"no PostgreSQL server answers at {self.shown}; start it, or correct the address of the ledger ({text})"
-        )

@@ -67,7 +67,8 @@ _TAKE = f"""
     WITH {ORDERS},
     moment AS MATERIALIZED (
         SELECT now, margin, CASE WHEN now::text LIKE '%.%' THEN now::text ELSE now::text || '.0' END AS written
-        FROM {MOMENT} AS clock, ledger, workers WHERE sealed = '' AND worker_id = $2 AND closed IS NULL
+        FROM {MOMENT} AS clock CROSS JOIN ledger CROSS JOIN workers
+        WHERE sealed = '' AND worker_id = $2 AND closed IS NULL
     ),
     due AS MATERIALIZED (
         SELECT due.lies, due.rank, slot.code, slot.mark, slot.place, slot.timeout, slot.before, slot.after

@@ -30,14 +30,14 @@ class Fast:
         notifications: Notifications,
         inline_bytes: int,
     ) -> None:
-        self._on = server.fast
+        self._server = server
         self._locked = locked
         self._commits = OptimisticCommits(server, known, locked, notifications, inline_bytes)
         self._claims = ClaimsByServer(server, known, locked, claims)
 
     @property
     def _open(self) -> bool:
-        return self._on and self._locked.barrier is None
+        return self._server.fast and self._locked.barrier is None
 
     async def commit(self, changes: Sequence[Change]) -> list[Verdict] | None:
         return await self._commits.commit(changes) if self._open else None

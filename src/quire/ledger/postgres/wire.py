@@ -356,6 +356,10 @@ class Wire:
             _done(read)  # whoever waited for it may have been cancelled, and it too
             if self._last is read:
                 self._last = None
+        return self._answers(expected, results, committing)
+
+    def _answers(self, expected: Sequence[str | None], results: Sequence[Any], committing: bool) -> list[Answer]:
+        """Return the answers that were asked for, or raise the first error."""
         answers, failed = [], None
         for prepared, result in zip_longest(expected, results):  # an error of the commit itself is of no statement
             if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED):

@@ -82,6 +82,7 @@ class Rowset:
             parent_id=f"p{some(range(OTHERS))}" if child else None,
             generation=some([1, 2]) if child else None,
             place=0 if child else None,
+            counted=some([True, False]),
             priority=some([-1, 0, 2]),
         )
 

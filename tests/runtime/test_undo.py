@@ -76,7 +76,7 @@ async def test_a_resume_leaves_a_child_whose_parent_stays_cancelled() -> None:
         await run.once(put, run.record_id)
         await run.wait("never")
 
-    @workflow(on_failure="undo")
+    @workflow
     async def top(run: Run[dict[str, Any], list[str]]) -> None:
         await run.child(kid, {"deep": True}, id="mid")
 
@@ -85,6 +85,7 @@ async def test_a_resume_leaves_a_child_whose_parent_stays_cancelled() -> None:
         await trial.settle()
         deep = book[0].removeprefix("+")
         await trial.client.halt("kid")
+        await trial.client.cancel("t", undo=True)
         await trial.advance("1h")
         assert record.status in ("CANCELLED", "ERROR") and book == [f"+{deep}", f"-{deep}"]
 

@@ -203,7 +203,7 @@ BREAKAGES = (
     Breakage(
         "a resume brings back what people cancelled",
         "`resume --cancelled` takes what a person cancelled for what a halt cancelled.",
-        "quire.client.orders:cancelled_by_halt",
+        "quire.worker.returns:cancelled_by_halt",
         _always(True),
     ),
     Breakage(

@@ -77,7 +77,7 @@ class Possibilities(Specification):
         """The answer to ``resume --cancelled`` has come."""
         lives = list(state.lives)
         for number, found in enumerate(state.lives):  # parents come before their children
-            lives[number] = frozenset(new for life in found for new in self.is_back(number, life, order, lives))
+            lives[number] = frozenset(self.is_back(number, life, order) for life in found)
         return state._replace(lives=tuple(lives))
 
     def sees(self, state: State, happening: Happening) -> State | None:

@@ -15,12 +15,12 @@ The promises:
     answer that was taken, and takes one.
 4.  Children come to be at the place of their script, and their parent goes on when they have ended. If a child fails,
     the parent fails, unless it keeps failures. When a parent ends or goes on without them, its open children are let
-    go: they are cancelled. A child that a halt holds has failed for a parent that the halt does not hold.
+    go: they are cancelled. A child that a halt holds has not ended: its parent waits for it.
 5.  A wish to cancel that was taken comes true, whatever happens to workers, unless the record comes to an end of its
     own first, or a person tries it again after its end. A wish to undo comes true after any end.
 6.  A halt that was taken holds every record in its scope that has not ended: it reads as CANCELLED as soon as nothing
     of it is under way. It stays so until somebody brings back what was cancelled, or tries that record again.
-    What is brought back goes on where it stood.
+    What is brought back goes on where it stood. An undoing that was ordered since waits only until the halt ends.
 7.  While an effect may or may not have happened, its record neither ends nor goes on. A person may say which.
 """
 
@@ -35,9 +35,11 @@ from tests.simulation.script import Do, Word
 
 PENDING, RUNNING, WAITING, ASKS = "PENDING", "RUNNING", "WAITING", "NEEDS_APPROVAL"
 DONE, ERROR, CANCELLED = "DONE", "ERROR", "CANCELLED"
+FAILED = (ERROR, CANCELLED)
 
-#: How a halt stands to a record: not at all; it holds the record; or somebody is bringing the record back.
-FREE, HELD, RETURNS = "", "held", "returns"
+#: How a halt stands to a record: not at all; it holds the record until somebody brings it back; somebody is doing so;
+#: or it delays an undoing that was ordered since, until the halt ends.
+FREE, HELD, RETURNS, WAITS = "", "held", "returns", "waits"
 #: A record is tried so often, in all, at a place that fails.
 TRIES = 3
 
@@ -143,7 +145,7 @@ class Specification(Family):
                         yield life._replace(begun=True, families=family)
             case Word.CHILDREN:
                 here = self.here(number, life)
-                if here and all(any(_counts(child, life, keep=do.keep) for child in lives[n]) for n in here):
+                if here and all(any(_counts(child, keep=do.keep) for child in lives[n]) for n in here):
                     yield life._replace(done=True)
 
     def next_of(self, number: int, life: Life) -> Do | None:
@@ -167,7 +169,7 @@ class Specification(Family):
         here = self.next_of(number, life)
         if here is None or here.word is not Word.CHILDREN or here.keep or not life.begun:
             return False
-        return any(_failed(child, life) for n in self.here(number, life) for child in lives[n])
+        return any(child.end in FAILED for n in self.here(number, life) for child in lives[n])
 
     def here(self, number: int, life: Life) -> list[int]:
         """The children for which a record waits."""
@@ -183,17 +185,17 @@ class Specification(Family):
             return life
         if order.verb == "halt":
             return life._replace(halt=HELD)
-        back = order.verb == "resume --cancelled" and life.halt == HELD and not halted & {"", workflow}
-        return life._replace(halt=RETURNS) if back else life  # what another halt holds stays held
+        if not order.verb.startswith("resume") or halted & {"", workflow}:
+            return life  # what another halt holds stays held
+        if life.halt == WAITS:
+            return life._replace(halt=FREE)
+        back = order.verb == "resume --cancelled" and life.halt == HELD
+        return life._replace(halt=RETURNS) if back else life
 
-    def is_back(self, number: int, life: Life, order: Order, lives: Lives) -> Iterator[Life]:
-        """``resume --cancelled`` has been answered: the record is back. Exception: a child whose parent is not."""
-        if life.halt != RETURNS or order.what not in ("", self.members[number].workflow):
-            yield life
-            return
-        yield life._replace(halt=FREE)
-        if any(not one.open or one.halt == HELD for one in self.parents(number, lives)):
-            yield from (life, life._replace(halt=HELD))
+    def is_back(self, number: int, life: Life, order: Order) -> Life:
+        """``resume --cancelled`` has been answered: the record is back."""
+        concerned = life.halt == RETURNS and order.what in ("", self.members[number].workflow)
+        return life._replace(halt=FREE) if concerned else life
 
     def answers(self, number: int, life: Life, halted: bool, order: Order) -> Iterator[Life]:
         """What becomes of a record by an order that was answered so. Nothing: it cannot have been answered so."""
@@ -206,7 +208,7 @@ class Specification(Family):
     def taken(self, number: int, life: Life, halted: bool, order: Order) -> list[Life]:
         """What a record can become by an order. Nothing: the order is refused."""
         do = self.next_of(number, life)
-        held = halted or life.halt == HELD
+        held = halted or life.halt != FREE
         asks = do is not None and do.word is Word.ASK and not life.done and not life.rests
         acting = do is not None and do.word is Word.ACT and life.begun and not life.done
         anew = life._replace(place=0, visit=life.visit + 1, begun=False, done=False, rests=False, end="", wish="")
@@ -218,8 +220,10 @@ class Specification(Family):
             case "cancel" if life.open:
                 wished = life._replace(wish=life.wish or "cancel")
                 return [wished, life] if life.undoing else [wished]
+            case "cancel" if life.end == ERROR:
+                return [life._replace(end=CANCELLED)]
             case "cancel --undo" if life.there and not life.undoing:
-                wished = life._replace(wish="undo")
+                wished = life._replace(wish="undo", halt=WAITS if halted else FREE)
                 return [wished] if not life.end else [] if halted else [undoing(life)]
             case "signal" if life.open and not held:
                 return [life._replace(signals=(*life.signals, (order.what, str(order.value))))]
@@ -270,7 +274,7 @@ class Specification(Family):
                 if here and life.visit == happening.visit and self.may_begin(life):
                     yield life._replace(begun=True)
             case "begins to undo":
-                if life.open and life.undoing and not life.wish and life.halt != HELD:
+                if life.open and life.undoing and not life.wish and life.halt not in (HELD, WAITS):
                     yield life
             case "passes":
                 part, place = map(int, happening.name.split("."))
@@ -306,11 +310,11 @@ class Specification(Family):
         found = all_found[member.record]
         if life.end or not life.there:
             return found.status == life.end
-        if life.halt == HELD:
-            return found.status == CANCELLED
         parents = self.parents(number, lives)
         if parents and all(_lets_go(parent, member) for parent in parents):
             return False
+        if life.halt == HELD:
+            return found.status == CANCELLED
         do = self.next_of(number, life)
         if found.why == "signal":
             waits = do is not None and do.word is Word.WAIT and not life.done and not life.wish
@@ -328,14 +332,9 @@ def _lets_go(parent: Life, child: Member) -> bool:
     return parent.families >= child.family and not waits
 
 
-def _failed(child: Life, parent: Life) -> bool:
-    """Whether a child counts as failed: also if a halt holds it, and not its parent."""
-    return child.end in (ERROR, CANCELLED) or (child.open and child.halt == HELD and parent.halt == FREE)
-
-
-def _counts(child: Life, parent: Life, *, keep: bool) -> bool:
+def _counts(child: Life, *, keep: bool) -> bool:
     """Whether the parent need not wait for a child any more."""
-    return child.end == DONE or (keep and _failed(child, parent))
+    return child.end == DONE or (keep and child.end in FAILED)
 
 
 def _heard(life: Life, word: Word, happening: Happening) -> bool:

@@ -105,7 +105,7 @@ class Client:
         self.clock: Clock = link.clock
         self.reading = Reading(link)
         self.acts = Acts(link, self.reading)
-        self.orders = Orders(link, self.reading, self.acts)
+        self.orders = Orders(link)
 
     def over(self, link: Link) -> Self:
         """Return this client over another link: for another person, or for many callers."""

@@ -169,7 +169,12 @@ def _cancelled(record: Record, seen: Around) -> Why:
         remedy = "quire resume --cancelled"
         text = f"{_id(record)} was cancelled by a halt{by} at step {record.step!r}; it goes on when somebody resumes "
         return Why(f"{text}what the halt cancelled ({remedy}).", "cancelled", None, remedy)
-    if record.step == UNDO:
+    if record.step == UNDO and record.ending is not None:
+        text = (
+            f"{_id(record)} was cancelled before all that it did was undone ({short(reason)}); a retry undoes the rest"
+        )
+        remedy = command("retry", record.record_id)
+    elif record.step == UNDO:
         text = f"{_id(record)} was cancelled and what it did was undone ({short(reason)}); it starts anew only by hand"
         remedy = command("retry", record.record_id, options="--from STEP")
     else:

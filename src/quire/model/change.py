@@ -76,8 +76,8 @@ class Change(Row, frozen=True):
     by: str = ""
     #: It lands only if all changes of its commit do.
     whole: bool = False
-    #: Take a halt back for a record that is under way, or in doubt, since before it: its epoch becomes the ledger's.
-    revive: bool = False
+    #: Take a halt back for a record that is under way, or in doubt, since before it: this is its epoch from now on.
+    revive: int = 0
 
 
 class Applied(Row, frozen=True):
@@ -166,6 +166,8 @@ class Recovered(NamedTuple):
     more: bool = False
     #: The workers that are not closed: a process that knows one of them to be dead says so in its next call.
     open: tuple[Worker, ...] = ()
+    #: What was resumed, and has not brought back all yet that a halt cancelled (``rules.returning``).
+    returning: tuple[Control, ...] = ()
 
 
 class Send(Row, frozen=True):
@@ -182,7 +184,7 @@ class Send(Row, frozen=True):
 class Order(Row, frozen=True):
     """What a person says to the whole ledger, or to one workflow."""
 
-    #: halt, pause, resume, seal, unseal
+    #: halt, pause, resume, returned, seal, unseal
     word: str
     scope: str
     by: str
@@ -191,6 +193,10 @@ class Order(Row, frozen=True):
     target: str = ""
     #: For seal and unseal: only over this seal ("": none stands); None: over any. The standing says which one stands.
     over: str | None = None
+    #: For resume: what a halt cancelled comes back, too.
+    cancelled: bool = False
+    #: For returned: all that the resume of this epoch brings back is back.
+    epoch: int = 0
 
     def seal(self, now: str) -> str:
         """The seal that stands after this order, over the one that stands ``now``."""

@@ -37,7 +37,10 @@ def _over_doubt(draft: Draft, current: Record, outcome: Bent, lines: list[Line])
         lines.clear()
     elif orders.cancels(lines):
         # It is asked what happened first. The request is kept beside it, and obeyed when that is known.
-        base = replace(base, cancel=orders.joined(current.cancel, orders.request_of(lines)))
+        request = orders.request_of(lines)
+        base = replace(base, cancel=orders.joined(current.cancel, request))
+        if orders.undoes(request):
+            base = replace(base, epoch=draft.epoch)  # ordered after any halt, as for a record that runs
         lines[:] = [Line("cancel_asked", base.cancel or "")]
     else:
         return Refused(
@@ -82,11 +85,13 @@ def _of_person(draft: Draft, current: Record, image: Record, lines: list[Line]) 
             lines.insert(0, HALTED)  # what held by definition is written down
         return image, True
     halt = orders.halt_of(draft, image.workflow)
-    epoch = max(image.epoch, current.epoch) if halt is not None else draft.epoch
+    keeps = halt is not None or orders.revives(lines)  # a halt that was ordered since holds what is brought back
+    epoch = max(image.epoch, current.epoch) if keeps else draft.epoch
     if orders.may_be_obeyed(image) and image.cancel is not None:
         stop = moves.obeyed(current, draft.now, image.cancel)
         lines += stop.lines
-        return replace(with_side_fields(stop.image, current), epoch=epoch), False
+        # A halt that came after the request holds what is to be undone; one that came before it does not.
+        return replace(with_side_fields(stop.image, current), epoch=max(image.epoch, current.epoch)), False
     says = orders.says(lines)
     if halt is not None or (says and not current.ended and orders.halted(draft, current)):
         return _while_halted(draft, current, image, lines, says=says)

@@ -32,7 +32,14 @@ def commit(draft: Draft, changes: Sequence[Change]) -> list[Verdict]:
 
 
 def decide(draft: Draft, change: Change) -> Verdict:
-    """Decide one change."""
+    """Decide one change. A person is answered with the record as people see it."""
+    verdict = _decided(draft, change)
+    if change.worker is None and isinstance(verdict, Applied) and orders.cancelled(draft, verdict.record):
+        return replace(verdict, record=orders.as_seen(draft, verdict.record))
+    return verdict
+
+
+def _decided(draft: Draft, change: Change) -> Verdict:
     current = draft.record(change.record_id)
     landed = False
     if change.receipts and current is not None:
@@ -154,6 +161,8 @@ def _cancel_asked(draft: Draft, change: Change, current: Record) -> Verdict:
         return Applied(current, draft.now)  # it is being undone already
     line = Line("cancel_asked", change.cancel or "{}")
     row = replace(current, cancel=orders.joined(current.cancel, change.cancel or "{}"))
+    if orders.undoes(change.cancel):
+        row = replace(row, epoch=draft.epoch)  # ordered after any halt: the undoing waits for its end, and no longer
     return Applied(draft.put(current, row, [line], change.change_id), draft.now)
 
 
@@ -168,6 +177,6 @@ def _revived(draft: Draft, change: Change, current: Record) -> Verdict:
         return Refused("halted", orders.halted_text(current.workflow, halt))
     if not orders.halted(draft, current):
         return Applied(current, draft.now)
-    line = Line("revived", dump({"by": change.by, "epoch": draft.epoch}))
-    row = replace(current, epoch=draft.epoch)
+    line = Line("revived", dump({"by": change.by, "epoch": change.revive}))
+    row = replace(current, epoch=max(current.epoch, change.revive))
     return Applied(draft.put(current, row, [line], change.change_id), draft.now)

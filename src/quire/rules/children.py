@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from quire.model.change import Change, Refused
 from quire.model.event import Line
-from quire.model.record import Record, Status
+from quire.model.record import UNDO, Record, Status
 from quire.model.row import replace
 from quire.model.side import Fanin
 from quire.model.wait import On, load_waits
@@ -91,16 +91,13 @@ def _waits_for(parent: Record, fanin: Fanin) -> bool:
     return any(wait.on is On.CHILDREN and wait.generation == fanin.generation for wait in load_waits(parent.waits))
 
 
-def counts(draft: Draft, child: Record, lines: Sequence[Line]) -> bool:
-    """Whether this end of a child is subtracted from its fan-in.
+def counts(lines: Sequence[Line]) -> bool:
+    """Whether a child with these lines has ended for its parent, and is subtracted from its fan-in.
 
-    An end by a halt that cancels the parent, too, is not: either both go on again where they stood, or neither does
-    (protocol 15).
+    What a halt cancelled has not: it may be brought back, and its parent waits for it (protocol 15). When the parent
+    goes on or ends without it, the sweep cancels it for good.
     """
-    if child.parent_id is None or not orders.by_halt(lines):
-        return True
-    parent = draft.record(child.parent_id)
-    return parent is not None and not orders.held_back(draft, parent)
+    return not orders.by_halt(lines)
 
 
 def abandon(draft: Draft, parent_id: str, key: str | None) -> None:
@@ -125,13 +122,13 @@ def counted_anew(draft: Draft, row: Record, image: Record, lines: Sequence[Line]
         if row.ended and row.status is not image.status:
             _recount(draft, row, image)
         return image
-    cancels = orders.cancels(lines)
-    if not row.ended and (not row.counted or cancels):
+    undoes = image.step == UNDO
+    if not row.ended and (not row.counted or undoes):
         return image
     refused = _uncount(draft, row)
     if refused is None:
         return replace(image, counted=False)
-    return image if cancels else refused  # what it did may be undone whatever its parent made of it
+    return image if undoes else refused  # what it did may be undone whatever its parent made of it
 
 
 def _awaited(draft: Draft, child: Record) -> Fanin | None:

@@ -125,11 +125,18 @@ def abandoned(child: Record, fanin: Fanin) -> bool:
 
     A child that runs, or has an effect in doubt, is asked to stop, once. One that undoes what it did is left alone.
     """
-    if not left_alone(fanin) or child.ended or child.step == UNDO:
+    if not left_alone(fanin) or child.step == UNDO:
         return False
+    if child.ended:
+        return held_by_halt(child)
     if child.status is Status.RUNNING or child.open_intents > 0:
         return child.cancel is None
     return True
+
+
+def held_by_halt(child: Record) -> bool:
+    """Whether a halt cancelled this child, so that its parent still waits for it."""
+    return child.status is Status.CANCELLED and not child.counted
 
 
 def left_alone(fanin: Fanin) -> bool:
@@ -144,7 +151,7 @@ LEFT_ALONE = 'abandoned AND "left" > 0'
 def abandoned_sql(waits: str) -> str:
     """Children of a fan-in that is ``LEFT_ALONE``."""
     asked = f"{waits} AND (open_intents = 0 OR cancel IS NULL) OR status = 'RUNNING' AND cancel IS NULL"
-    return f"step <> '{UNDO}' AND ({asked})"
+    return f"step <> '{UNDO}' AND ({asked} OR status = 'CANCELLED' AND NOT counted)"
 
 
 # -- workers ---------------------------------------------------------------------------------------------------

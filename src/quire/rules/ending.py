@@ -16,7 +16,7 @@ from quire.rules.draft import Draft
 
 def put(draft: Draft, row: Record, image: Record, lines: Sequence[Line], change_id: str) -> Record:
     """Write down a move, and all that follows from it if the record ends or leaves its step. Return the new row."""
-    counts = image.ended and _counts(draft, row, image, lines)
+    counts = image.ended and _counts(row, image, lines)
     if counts:
         image = replace(image, counted=True)
     if image.cancel is not None:
@@ -29,11 +29,11 @@ def put(draft: Draft, row: Record, image: Record, lines: Sequence[Line], change_
     return after
 
 
-def _counts(draft: Draft, row: Record, image: Record, lines: Sequence[Line]) -> bool:
+def _counts(row: Record, image: Record, lines: Sequence[Line]) -> bool:
     """Whether this end is subtracted from the fan-in of the record's parent. No record is subtracted twice."""
     if row.counted or image.parent_id is None or (row.ended and orders.edits(lines)):
         return False
-    return children.counts(draft, image, lines)
+    return children.counts(lines)
 
 
 def put_by_itself(draft: Draft, row: Record, image: Record, lines: Sequence[Line], change_id: str) -> Record:

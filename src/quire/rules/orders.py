@@ -22,7 +22,7 @@ from quire.model.event import Event, Line
 from quire.model.record import UNDO, Record, Status
 from quire.model.row import replace
 from quire.model.side import EVERYWHERE, Control
-from quire.rules import adoption, conditions
+from quire.rules import adoption, conditions, returning
 from quire.rules.draft import Draft
 from quire.rules.lines import GOES_ON, RETRIES, SAYS, LineKind
 
@@ -37,8 +37,11 @@ def last_kind(lines: Sequence[Line]) -> str:
 # -- what was ordered ------------------------------------------------------------------------------------------
 
 
-def order(draft: Draft, order: Order) -> None:
-    """Halt, pause or resume: one small commit, whatever the number of records (protocol 15)."""
+def order(draft: Draft, order: Order, known: Iterable[Control]) -> None:
+    """Halt, pause or resume: one small commit, whatever the number of records (protocol 15). ``known``: all orders."""
+    if order.word == "returned":
+        returning.end(draft, order)
+        return
     control = draft.control(order.scope) or Control(order.scope, False, 0, False, "", 0.0, "")
     control = replace(control, by=order.by, at=draft.now, reason=order.reason)
     if order.word == "halt":
@@ -54,6 +57,8 @@ def order(draft: Draft, order: Order) -> None:
         draft.woke = True
     draft.controls[order.scope] = control
     draft.ordered.clear()
+    if order.cancelled:
+        returning.begin(draft, order, known)
 
 
 def _ordered(draft: Draft, workflow: str) -> tuple[Control | None, bool, int]:
@@ -95,6 +100,11 @@ def held_back(draft: Draft, record: Record) -> bool:
 def cancelled(draft: Draft, record: Record) -> bool:
     """Whether a halt has cancelled the record, written down or not."""
     return not record.ended and halted(draft, record) and not conditions.under_way(record)
+
+
+def as_seen(draft: Draft, record: Record) -> Record:
+    """Return the record as people see it: what a halt has cancelled is CANCELLED before that is written down."""
+    return replace(record, status=Status.CANCELLED, due_at=None) if cancelled(draft, record) else record
 
 
 def open_to_work(draft: Draft) -> None:
@@ -154,6 +164,11 @@ def edits(lines: Sequence[Line]) -> bool:
 def cancels(lines: Sequence[Line]) -> bool:
     """Whether somebody cancels the record, or wants it undone."""
     return last_kind(lines) == LineKind.CANCELLED and not by_halt(lines)
+
+
+def revives(lines: Sequence[Line]) -> bool:
+    """Whether the record goes on because a halt was taken back."""
+    return last_kind(lines) == LineKind.REVIVED
 
 
 def ends(lines: Sequence[Line]) -> bool:

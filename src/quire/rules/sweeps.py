@@ -6,7 +6,7 @@ from quire.model.event import Line
 from quire.model.record import UNDO, Record, Status
 from quire.model.row import replace
 from quire.model.side import Fanin
-from quire.rules import ending, moves, orders
+from quire.rules import conditions, ending, moves, orders
 from quire.rules.draft import Draft
 from quire.rules.orders import HALTED
 
@@ -24,8 +24,12 @@ def halted(draft: Draft, row: Record) -> bool:
 
 
 def abandoned(draft: Draft, row: Record, fanin: Fanin) -> bool:
-    """Cancel a child whose parent went on without it. One that undoes what it did does so to the end."""
-    if row.ended or not fanin.abandoned or row.step == UNDO or draft.view.sealed:
+    """Cancel a child whose parent went on without it, also one that a halt holds: nothing brings that back any more.
+
+    A child that undoes what it did does so to the end.
+    """
+    over = row.ended and not conditions.held_by_halt(row)
+    if over or not fanin.abandoned or row.step == UNDO or draft.view.sealed:
         return False
     reason = "its parent went on without it"
     if row.status is Status.RUNNING or row.open_intents:

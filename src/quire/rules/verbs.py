@@ -22,9 +22,9 @@ from quire.model.change import (
     Verdict,
 )
 from quire.model.record import Record, Status
-from quire.model.side import Worker
+from quire.model.side import Control, Worker
 from quire.rules import changes as rules
-from quire.rules import claims, conditions, orders, sweeps, waiting, workers
+from quire.rules import claims, conditions, orders, returning, sweeps, waiting, workers
 from quire.rules.draft import Draft
 from quire.rules.rows import Rows
 
@@ -44,9 +44,9 @@ def send(draft: Draft, sends: Sequence[Send]) -> list[Verdict]:
     return [waiting.send(draft, sent) for sent in sends]
 
 
-def order(draft: Draft, order: Order) -> None:
-    """Halt, pause or resume."""
-    orders.order(draft, order)
+def order(draft: Draft, order: Order, known: Iterable[Control]) -> None:
+    """Halt, pause or resume. ``known``: the orders as they stand."""
+    orders.order(draft, order, known)
 
 
 # -- claims ----------------------------------------------------------------------------------------------------
@@ -157,7 +157,8 @@ def recover(
     for row, fanin in rows.abandoned(limit):
         swept += sweeps.abandoned(draft, draft.record(row.record_id) or row, fanin)
     left = tuple(worker for worker in alive if draft.workers.get(worker.worker_id, worker).closed is None)
-    return Recovered(len(alive) - len(left), freed, swept, swept >= limit, left)
+    back = returning.under_way(controls.values())
+    return Recovered(len(alive) - len(left), freed, swept, swept >= limit, left, back)
 
 
 def _by_now(draft: Draft, found: Iterable[Record]) -> Iterable[Record]:

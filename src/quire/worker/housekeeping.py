@@ -12,7 +12,7 @@ import random
 from typing import TYPE_CHECKING
 
 from quire.errors import LedgerUnavailable
-from quire.worker import schedule
+from quire.worker import returns, schedule
 
 if TYPE_CHECKING:
     from quire.worker.worker import Worker
@@ -75,5 +75,9 @@ class Housekeeping:
             recovered = await self._ledger.recover(dead=dead)
         if recovered.records or recovered.workers:
             self._worker.changed.set()
+        for order in recovered.returning:
+            if self._worker.now() > order.at + returns.LEAVE_SECONDS:
+                await returns.bring_back(self._ledger, order)
+                self._worker.changed.set()
         await schedule.start_due(self._ledger, self._worker.registry, self._worker.now())
         return recovered.more

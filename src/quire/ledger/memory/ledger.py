@@ -105,7 +105,7 @@ class MemoryLedger(Ledger):
             self.tables.sealed = order.seal(self.tables.sealed)
         else:
             draft = self._draft()
-            verbs.order(draft, order)
+            verbs.order(draft, order, self.tables.orders())
             self._apply(draft)
         return await self.standing()
 

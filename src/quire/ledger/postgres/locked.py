@@ -78,7 +78,7 @@ class Locked:
                 if order.word in ("seal", "unseal"):
                     wire.send("UPDATE ledger SET sealed = $1", order.seal(view.sealed))
                 else:
-                    verbs.order(draft, order)
+                    verbs.order(draft, order, view.controls.values())
 
             await self.written(wire, "order", view, decide)
 

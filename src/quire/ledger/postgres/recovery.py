@@ -14,7 +14,7 @@ from quire.ledger.postgres.wire import Wire, array
 from quire.model.record import Status
 from quire.model.row import field_names, from_values
 from quire.model.side import Worker
-from quire.rules import conditions, sweeps
+from quire.rules import conditions, returning, sweeps
 from quire.rules.draft import Draft
 from quire.rules.workers import close, overdue
 
@@ -39,7 +39,8 @@ _NEEDS_RECOVERY = f"""
     CROSS JOIN LATERAL (
         SELECT EXISTS (SELECT 1 FROM workers WHERE {conditions.expired_sql(now="moment.now")})
             OR EXISTS (SELECT 1 FROM records WHERE {conditions.overdue_sql(now="moment.now")})
-            OR EXISTS (SELECT 1 {_CANCELLED}) OR EXISTS (SELECT 1 {_ABANDONED}) AS needed
+            OR EXISTS (SELECT 1 {_CANCELLED}) OR EXISTS (SELECT 1 {_ABANDONED})
+            OR EXISTS (SELECT 1 FROM controls WHERE {returning.UNDER_WAY}) AS needed
     ) AS found
     LEFT JOIN workers ON closed IS NULL
     ORDER BY workers.started_at, workers.worker_id
@@ -110,7 +111,8 @@ class Recovery:
                     if fanin is not None:
                         swept += sweeps.abandoned(draft, draft.record(row.record_id) or row, fanin)
             left = tuple(worker for worker in workers if worker.worker_id not in draft.workers)
-            return Recovered(len(draft.workers), freed, swept, swept >= limit, left)
+            back = returning.under_way(view.controls.values())
+            return Recovered(len(draft.workers), freed, swept, swept >= limit, left, back)
 
         recovered, _ = await self._locked.written(wire, "recover", view, decide)
         return recovered

@@ -177,7 +177,7 @@ class Plan:
         if order.word in ("seal", "unseal"):
             self.sealed = order.seal(self.view.sealed)
         else:
-            verbs.order(self.draft, order)
+            verbs.order(self.draft, order, self.view.orders())
 
     def keep(self, setting: Setting) -> bool:
         known = self.settings.get(setting.name) or self.view.all_settings.get(setting.name)

@@ -18,7 +18,7 @@ from quire.ledger.sqlite.writes import Writes
 from quire.model.change import Beaten, Holding
 from quire.model.row import from_values
 from quire.model.side import Worker
-from quire.rules import conditions, verbs
+from quire.rules import conditions, returning, verbs
 from quire.rules.conditions import WAITS
 from quire.rules.draft import Draft
 
@@ -65,6 +65,7 @@ class Leases:
                                WHERE {conditions.expired_sql(now=":now", expires_at=lease)})
                 OR EXISTS (SELECT 1 FROM records WHERE {conditions.overdue_sql(now=":now")})
                 OR EXISTS (SELECT 1 FROM fanins WHERE {conditions.LEFT_ALONE})
+                OR EXISTS (SELECT 1 FROM controls WHERE {returning.UNDER_WAY})
                 OR EXISTS (SELECT 1 FROM controls CROSS JOIN records
                            WHERE {conditions.cancelled_sql(WAITS, scope="scope", floor="floor")})""",
             {"now": now, "boot": self.boot_id, "passed": now - self._file.clock.boottime()},

@@ -108,7 +108,7 @@ class SqliteLedger(Ledger):
         if order.word in ("seal", "unseal"):
             await self.upkeep.seal(order)
         else:
-            await self.writes.decided(lambda draft, _: verbs.order(draft, order))
+            await self.writes.decided(lambda draft, view: verbs.order(draft, order, view.orders()))
         return await self.reads.standing()
 
     async def wait_for_work(self, timeout: float) -> None:

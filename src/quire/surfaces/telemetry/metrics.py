@@ -14,6 +14,7 @@ from typing import NamedTuple
 from quire.explain.spans import Span
 from quire.model.change import Count, Standing
 from quire.model.side import EVERYWHERE, Worker
+from quire.rules import returning
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
@@ -92,6 +93,8 @@ def standing_samples(counts: Sequence[Count], live: Sequence[Worker], standing: 
     yield Sample("quire_workers", len(live), ())
     yield Sample("quire_effects_under_way", len(standing.under_way), ())
     for control in standing.controls:
+        if returning.is_one(control):
+            continue
         scope = (("scope", "all" if control.scope == EVERYWHERE else control.scope),)
         yield Sample("quire_halted", int(control.halted), scope)
         yield Sample("quire_paused", int(control.paused), scope)

@@ -230,10 +230,10 @@ class Halts(Suite):
         assert (row.status, row.cancel is None) == (Status.CANCELLED, False)
 
     @pytest.mark.parametrize("how", ["waits", "runs"])
-    async def test_children_that_a_halt_cancels_count_for_a_parent_that_is_not_halted(
-        self, ledger: Ledger, how: str
+    async def test_a_parent_that_is_not_halted_waits_for_children_that_a_halt_cancels(
+        self, ledger: Ledger, clock: ToldClock, how: str
     ) -> None:
-        """4, 7: their parent does not wait for ever."""
+        """4, 15: what a halt cancelled has not ended, and comes back to a parent that still waits for it."""
         await map_over(ledger, await run(ledger), 2, may_fail=2)
         children = await run_children(ledger) if how == "runs" else {}
         await order(ledger, "halt", "child")
@@ -242,11 +242,36 @@ class Halts(Suite):
             applied(await settle(ledger, row, Stopped("told to")))
         await ledger.recover()
         await order(ledger, "resume", "child")
+        epoch = (await ledger.standing()).epoch
 
         fanin = await the_fanin(ledger)
-        assert (fanin.left, fanin.failed, fanin.active) == (0, 2, 0)
-        assert (await the(ledger)).status is Status.PENDING
-        assert await claimed(ledger) == ["r"]
+        assert (fanin.left, fanin.failed, fanin.active) == (2, 0, 2)
+        assert (await the(ledger)).status is Status.WAITING
+        for row in await ledger.find(Query(parent_id="r")):
+            assert row.status is Status.CANCELLED
+            applied(await move(ledger, row, transition.revive(row, clock.now(), "ann", epoch)))
+        assert len(await run_children(ledger)) == 2
+
+    async def test_a_parent_that_ends_lets_go_the_children_that_a_halt_cancelled(
+        self, ledger: Ledger, clock: ToldClock
+    ) -> None:
+        """5, 15: nothing brings them back any more, and their own children are let go as well."""
+        [child_id] = await map_over(ledger, await run(ledger), 1)
+        child = (await run_children(ledger))["0"]
+        [grandchild_id] = await map_over(ledger, child, 1)
+        await order(ledger, "halt", "child")
+        await ledger.recover()
+        await order(ledger, "resume", "child")
+        row = await the(ledger)
+
+        applied(await move(ledger, row, transition.cancel(row, clock.now(), "ann", "", undo=False)))
+        for _ in range(3):
+            await ledger.recover()
+
+        rows = {row.record_id: row for row in await ledger.load([child_id, grandchild_id])}
+        assert {(row.status, row.counted) for row in rows.values()} == {(Status.CANCELLED, True)}
+        [row] = await ledger.load([child_id])
+        assert refused(await move(ledger, row, transition.revive(row, clock.now(), "ann", 9))) == "parent"
 
     @pytest.mark.parametrize("swept", [False, True], ids=["unswept", "swept"])
     async def test_a_child_that_a_halt_cancels_with_its_parent_is_revived_with_it(

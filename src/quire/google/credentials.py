@@ -1,4 +1,4 @@
-"""Who asks: a service account, the application's default credentials, a user, or nobody (for the emulator).
+"""Who asks: a user, a service account, the machine's own identity, or nobody (for the emulator).
 
 google-auth is imported only when real credentials are asked for.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
+from quire.google import kept
 from quire.google.error import NotSignedIn, Unavailable
+from quire.google.kept import SignIn
 from quire.installing import install
 
 SCOPES = ("https://www.googleapis.com/auth/spreadsheets", "https://www.googleapis.com/auth/drive")
@@ -53,13 +56,19 @@ class StaticToken:
 class GoogleAuth:
     """Credentials of google-auth, refreshed in a thread of their own."""
 
-    def __init__(self, credentials: Any) -> None:
+    def __init__(
+        self, credentials: Any, account: str = "", *, endpoint: str = "", remedy: Callable[[str], str] | None = None
+    ) -> None:
         self._credentials = credentials
+        self._account = account
+        self._request = _Requests(endpoint)
+        self._remedy = remedy or _remedy
         self._lock = asyncio.Lock()
 
     @property
     def account(self) -> str:
-        return str(getattr(self._credentials, "service_account_email", "") or getattr(self._credentials, "account", ""))
+        given = self._account or getattr(self._credentials, "service_account_email", "")
+        return str(given or getattr(self._credentials, "account", ""))
 
     async def headers(self) -> dict[str, str]:
         async with self._lock:
@@ -67,6 +76,7 @@ class GoogleAuth:
                 await asyncio.to_thread(self._refresh)
             found: dict[str, str] = {}
             self._credentials.apply(found)
+            # google-auth puts the quota project beside the token: "x-goog-user-project".
             return {name.title(): value for name, value in found.items()}
 
     def expire(self) -> None:
@@ -76,14 +86,31 @@ class GoogleAuth:
         from google.auth.exceptions import GoogleAuthError, TransportError
 
         try:
-            self._credentials.refresh(_request)
+            self._credentials.refresh(self._request)
         except TransportError as error:
             raise Unavailable(f"Google's sign-in cannot be reached: {error}") from error
         except GoogleAuthError as error:
+            said = str(error.args[0]) if error.args else type(error).__name__
+            details = " ".join(map(str, error.args))
             raise NotSignedIn(
-                f"Google does not take the credentials of {self.account or 'this user'}: {error}. Make a new key, or "
-                "sign in again with 'gcloud auth application-default login'."
+                f"Google does not take the credentials of {self.account or 'this user'}: {said.rstrip('.')}. "
+                f"{self._remedy(details)}"
             ) from error
+
+
+def _remedy(said: str) -> str:
+    """What a person does about a refused sign-in, by what Google says."""
+    if "serviceAccounts.getAccessToken" in said or "IAM_PERMISSION_DENIED" in said or "iam.serviceAccounts" in said:
+        return (
+            "Whoever impersonates a service account needs the role roles/iam.serviceAccountTokenCreator on it, and the "
+            "project needs the IAM Service Account Credentials API."
+        )
+    if "unauthorized_client" in said:
+        return (
+            "An administrator must allow the service account's client id these scopes: admin.google.com, Security, "
+            "API controls, Domain-wide delegation. 'quire connect' prints both."
+        )
+    return "Make a new key, or sign in again: quire connect."
 
 
 class _Answer:
@@ -95,40 +122,58 @@ class _Answer:
         self.data = data
 
 
-def _request(
-    url: str,
-    method: str = "GET",
-    body: bytes | str | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeout: float | None = 30.0,
-    **_: Any,
-) -> _Answer:
-    """The transport of google-auth, so that it needs no second HTTP library."""
-    import httpx2
-    from google.auth.exceptions import TransportError
+class _Requests:
+    """The transport of google-auth, so that it needs no second HTTP library. An emulator takes the place of Google."""
 
-    try:
-        with httpx2.Client(timeout=timeout) as client:
-            answer = client.request(method, url, content=body, headers=dict(headers or {}))
-            return _Answer(answer.status_code, answer.headers, answer.content)
-    except httpx2.HTTPError as error:
-        raise TransportError(str(error)) from error  # type: ignore[no-untyped-call]
+    def __init__(self, endpoint: str = "") -> None:
+        self._endpoint = endpoint.rstrip("/")
+
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: bytes | str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = 30.0,
+        **_: Any,
+    ) -> _Answer:
+        import httpx2
+        from google.auth.exceptions import TransportError
+
+        parts = urlsplit(url)
+        if self._endpoint and (parts.hostname or "").endswith(".googleapis.com"):
+            url = f"{self._endpoint}{parts.path}" + (f"?{parts.query}" if parts.query else "")
+        try:
+            with httpx2.Client(timeout=timeout) as client:
+                answer = client.request(method, url, content=body, headers=dict(headers or {}))
+                return _Answer(answer.status_code, answer.headers, answer.content)
+        except httpx2.HTTPError as error:
+            raise TransportError(str(error)) from error  # type: ignore[no-untyped-call]
 
 
-def from_file(path: str | Path) -> Credentials:
-    """The key file of a service account, or the file of a user who signed in (``authorized_user``)."""
+def from_file(
+    path: str | Path, scopes: Sequence[str] = SCOPES, *, subject: str = "", endpoint: str = ""
+) -> Credentials:
+    """The key file of a service account, or the file of a user who signed in (``authorized_user``).
+
+    ``subject``: the person as whom a service account acts, where an administrator has delegated that.
+    """
     _google_auth()
     from google.oauth2 import credentials, service_account
 
     try:
         given = json.loads(Path(path).read_text(encoding="utf-8"))
         kind = given.get("type") if isinstance(given, dict) else None
-        makers: dict[Any, Any] = {
-            "service_account": service_account.Credentials.from_service_account_info,
-            "authorized_user": credentials.Credentials.from_authorized_user_info,
-        }
-        if kind in makers:
-            return GoogleAuth(makers[kind](given, scopes=list(SCOPES)))
+        if kind == "service_account":
+            robot: Any = service_account.Credentials
+            made = robot.from_service_account_info(given, scopes=list(scopes))
+            made = made.with_subject(subject) if subject else made
+            return GoogleAuth(made, subject, endpoint=endpoint)
+        if kind == "authorized_user":
+            if subject:
+                raise NotSignedIn(f"{path} is the sign-in of a user, who acts as nobody else; leave out subject")
+            user: Any = credentials.Credentials
+            return GoogleAuth(user.from_authorized_user_info(given, scopes=list(scopes)), endpoint=endpoint)
     except (OSError, ValueError) as error:
         raise NotSignedIn(f"{path} holds no credentials that can be used: {error}") from error
     raise NotSignedIn(
@@ -136,17 +181,87 @@ def from_file(path: str | Path) -> Credentials:
     )
 
 
-def default(scopes: Sequence[str] = SCOPES) -> Credentials:
+def client_id_of(path: str | Path) -> str:
+    """Return the number under which an administrator knows a service account; empty: the file has none."""
+    try:
+        given = json.loads(Path(path).read_text(encoding="utf-8"))
+        return str(given.get("client_id", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def of_sign_in(made: SignIn) -> Credentials:
+    """A person who signed in with ``quire connect``. Asks for what was granted, and no more."""
+    _google_auth()
+    from google.oauth2 import credentials
+
+    def remedy(said: str) -> str:
+        add = f"Run: quire connect --account {made.account}"
+        if made.ends_at is None or "invalid_grant" not in said:
+            return f"{add}."
+        return (
+            f"{add}. The app is in testing, and Google ends its sign-ins after seven days: in the Google Cloud console "
+            "set the user type to Internal, or publish the app."
+        )
+
+    user: Any = credentials.Credentials
+    found = user.from_authorized_user_info(made.info, scopes=sorted(made.scopes))
+    return GoogleAuth(found, made.account, endpoint=made.endpoint, remedy=remedy)
+
+
+def default(scopes: Sequence[str] = SCOPES, *, quota_project: str = "", endpoint: str = "") -> Credentials:
     """What the machine is signed in as: GOOGLE_APPLICATION_CREDENTIALS, gcloud, or the cloud's metadata."""
+    return GoogleAuth(_adc(scopes, quota_project), endpoint=endpoint)
+
+
+def _adc(scopes: Sequence[str], quota_project: str = "") -> Any:
     auth = _google_auth()
     try:
-        credentials, _ = auth.default(scopes=list(scopes), request=_request)
+        credentials, _ = auth.default(scopes=list(scopes), request=_Requests(), quota_project_id=quota_project or None)
     except auth.exceptions.GoogleAuthError as error:
         raise NotSignedIn(
-            f"there are no Google credentials on this machine: {error} Set GOOGLE_APPLICATION_CREDENTIALS to a service "
-            "account's key file, or run 'gcloud auth application-default login'."
+            f"there are no Google credentials on this machine: {str(error).rstrip('.')}. Run 'quire connect', set "
+            "GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, or run "
+            "'gcloud auth application-default login'."
         ) from error
-    return GoogleAuth(credentials)
+    return credentials
+
+
+def impersonated(target: str, scopes: Sequence[str], *, subject: str = "", endpoint: str = "") -> Credentials:
+    """A service account without a key: the machine's own identity asks Google to sign for it."""
+    _google_auth()
+    from google.auth import impersonated_credentials
+
+    source = _adc(["https://www.googleapis.com/auth/cloud-platform"])
+    maker: Any = impersonated_credentials.Credentials
+    made = maker(source, target, list(scopes), subject=subject or None)
+    return GoogleAuth(made, subject or target, endpoint=endpoint)
+
+
+#: What ``credentials = "…"`` may say beside the path of a file.
+USER, ADC, IMPERSONATE = "user", "adc", "impersonate:"
+
+
+def chosen(
+    how: str,
+    scopes: Sequence[str] = SCOPES,
+    *,
+    account: str = "",
+    subject: str = "",
+    endpoint: str = "",
+    quota_project: str = "",
+) -> Credentials:
+    """The credentials that a setting names: ``user``, ``adc``, ``impersonate:ROBOT`` or the path of a file."""
+    if how in ("", USER):
+        made = kept.read(account)
+        if endpoint and made.endpoint.rstrip("/") != endpoint.rstrip("/"):
+            raise NotSignedIn(f"{made.account} signed in at {made.endpoint or 'Google'}, and not at {endpoint}")
+        return of_sign_in(made)
+    if how == ADC:
+        return default(scopes, quota_project=quota_project, endpoint=endpoint)
+    if how.startswith(IMPERSONATE):
+        return impersonated(how.removeprefix(IMPERSONATE), scopes, subject=subject, endpoint=endpoint)
+    return from_file(Path(how).expanduser(), scopes, subject=subject, endpoint=endpoint)
 
 
 def _google_auth() -> Any:

@@ -18,7 +18,7 @@ from quire.surfaces.cli import error_reference
 from quire.surfaces.cli.beside import checked_telemetry
 from quire.surfaces.config import KEYS, load
 from quire.surfaces.server.auth import oidc
-from tests.pages import NO_PLACE, NOT_HERE, Block, blocks, commands, reading
+from tests.pages import NO_PLACE, NOT_HERE, Block, blocks, commands, file_name, reading
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -71,7 +71,7 @@ def test_data_that_a_page_shows_is_taken_by_the_code(desk: Path, path: Path) -> 
             oidc.read(config.oidc, config.public_url, environ)
             checked_telemetry(config.telemetry)
         elif block.kind == "json":
-            json.loads(block.text)
+            json.loads(block.text.partition("\n")[2] if file_name(block) else block.text)
         elif block.kind == "yaml":
             assert yaml.safe_load(block.text), path.name
 

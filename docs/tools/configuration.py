@@ -45,6 +45,17 @@ logs = "json"
 tab = "Claims"
 status = "Task_Status"
 moves = [{ from = "New", to = ["Paid", "Rejected"] }]
+
+[google]
+account = "ann@example.org"
+domain = "example.org"
+
+[google.support]                           # gmail.send.using("support")
+account = "support@example.org"
+mail = "send-only"
+
+[mcp]
+google = ["draft", "event"]
 """
 
 #: The page that says more of a key.
@@ -62,6 +73,8 @@ MORE = {
     "alerts": "[alerts](alerts.md)",
     "telemetry": "[telemetry](telemetry.md)",
     "states": "[tables](tables.md#without-python)",
+    "google": "[connect Google](guides/connect-google.md)",
+    "mcp": "[chat](chat.md)",
 }
 SHAPES = {
     "text": "a text",
@@ -69,6 +82,7 @@ SHAPES = {
     "table": "a table of texts",
     "tables": "a table of lists of texts",
     "parts": "a table of tables",
+    "accounts": "a table of texts, and of tables of texts",
 }
 #: Variables that are no key.
 VARIABLES = {

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from quire.errors import InputError
 from quire.google.error import NotSignedIn
 from quire.installing import install
 
@@ -53,9 +54,9 @@ def app_of(path: str | Path) -> App:
     try:
         given = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise NotSignedIn(f"the client file {str(path)!r} cannot be read: {error}") from error
+        raise InputError(f"the client file {str(path)!r} cannot be read: {error}") from error
     if not isinstance(given, dict) or "installed" not in given:
-        raise NotSignedIn(f"{str(path)!r} {_not_a_client(given)}")
+        raise InputError(f"{str(path)!r} {_not_a_client(given)}")
     inner = given["installed"]
     try:
         return App(
@@ -66,7 +67,7 @@ def app_of(path: str | Path) -> App:
             str(inner.get("project_id", "")),
         )
     except (KeyError, AttributeError) as error:
-        raise NotSignedIn(f"{str(path)!r} is no client file: it lacks {error}; download it anew") from error
+        raise InputError(f"{str(path)!r} is no client file: it lacks {error}; download it anew") from error
 
 
 def _not_a_client(given: Any) -> str:
@@ -92,9 +93,14 @@ class Consent:
         except OSError as error:
             raise NotSignedIn(f"port {port} of this machine cannot be used: {error}; give another --port") from error
         self.port = int(self._server.server_address[1])
-        self._flow = _flow(app, [*WHO, *scopes], f"http://127.0.0.1:{self.port}/")
-        options = {"access_type": "offline", "include_granted_scopes": "true", "prompt": "consent"}
-        self.address, _ = self._flow.authorization_url(**options, **({"login_hint": hint} if hint else {}))
+        try:
+            self._flow = _flow(app, [*WHO, *scopes], f"http://127.0.0.1:{self.port}/")
+            options = {"access_type": "offline", "include_granted_scopes": "true", "prompt": "consent"}
+            with _relaxed(app.auth_uri):
+                self.address, _ = self._flow.authorization_url(**options, **({"login_hint": hint} if hint else {}))
+        except BaseException:
+            self._server.server_close()
+            raise
 
     def __enter__(self) -> Consent:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -191,9 +197,9 @@ def _flow(app: App, scopes: Sequence[str], redirect: str) -> Any:
 
 
 @contextmanager
-def _relaxed(token_uri: str) -> Iterator[None]:
+def _relaxed(uri: str) -> Iterator[None]:
     """Let oauthlib take fewer scopes than were asked for, and plain HTTP where the other side is this machine."""
-    local = token_uri.startswith(("http://127.0.0.1", "http://localhost"))
+    local = uri.startswith(("http://127.0.0.1", "http://localhost"))
     names = ["OAUTHLIB_RELAX_TOKEN_SCOPE", *(["OAUTHLIB_INSECURE_TRANSPORT"] if local else [])]
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))

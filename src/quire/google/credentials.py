@@ -26,6 +26,11 @@ class Credentials(Protocol):
         """Whose quota the calls count against, and with whom files must be shared; empty if it is not known."""
         ...
 
+    @property
+    def client(self) -> str:
+        """The OAuth client that signed in, if marks at Google belong to one; empty if it is not known."""
+        ...
+
     async def headers(self) -> dict[str, str]:
         """What proves it, fresh enough for one call."""
         ...
@@ -45,6 +50,10 @@ class StaticToken:
     @property
     def account(self) -> str:
         return self._account
+
+    @property
+    def client(self) -> str:
+        return ""
 
     async def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
@@ -69,6 +78,10 @@ class GoogleAuth:
     def account(self) -> str:
         given = self._account or getattr(self._credentials, "service_account_email", "")
         return str(given or getattr(self._credentials, "account", ""))
+
+    @property
+    def client(self) -> str:
+        return str(getattr(self._credentials, "client_id", None) or "")
 
     async def headers(self) -> dict[str, str]:
         async with self._lock:

@@ -29,7 +29,8 @@ class Key(NamedTuple):
     """One thing that can be configured."""
 
     name: str
-    #: text, list (of texts), table (of texts), tables (of lists of texts) or parts (tables of anything)
+    #: text, list (of texts), table (of texts), tables (of lists of texts), parts (tables of anything) or accounts (texts,
+    #: and tables of texts)
     shape: str
     what: str
     #: How its paths are made absolute: "", "path", "paths" or "url".
@@ -51,6 +52,8 @@ KEYS = (
     Key("telemetry", "table", "where traces and metrics go (otlp), and how log lines look (logs)"),
     Key("groups", "tables", "groups of people that questions are put to, and their members"),
     Key("states", "parts", "workflows that are only states, each with its moves and the tab that it is bound to"),
+    Key("google", "accounts", "who acts at Google, and a table for each further connection"),
+    Key("mcp", "tables", "which acts at Google a chat may ask for"),
 )
 _BY_NAME = {key.name: key for key in KEYS}
 
@@ -113,6 +116,14 @@ class Config:
     @property
     def states(self) -> dict[str, dict[str, Any]]:
         return dict(self["states"])
+
+    @property
+    def google(self) -> dict[str, Any]:
+        return dict(self["google"])
+
+    @property
+    def mcp(self) -> dict[str, list[str]]:
+        return dict(self["mcp"])
 
     @property
     def callers(self) -> dict[str, str]:
@@ -228,6 +239,9 @@ def _misshaped(key: Key, value: Any) -> str:
         case "parts":
             fits = isinstance(value, dict) and all(isinstance(item, dict) for item in value.values())
             return "" if fits else "must be a table of tables, like [states.orders]"
+        case "accounts":
+            texts_or_tables = isinstance(value, dict) and all(isinstance(item, str | dict) for item in value.values())
+            return "" if texts_or_tables else "must be a table of texts, and of tables of texts"
         case _:
             fits = isinstance(value, dict) and all(map(texts, value.values()))
             return "" if fits else "must be a table whose values are lists of texts"

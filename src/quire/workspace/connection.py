@@ -31,6 +31,7 @@ from quire.google.gmail import Gmail
 from quire.google.transport import Transport
 from quire.workflows.effect import Act, NotDone
 from quire.workflows.retry import Fail
+from quire.workspace import accounts
 
 #: What the acts need. The sheet's own scopes come with the ledger.
 SCOPES = tuple(
@@ -61,7 +62,9 @@ class Google:
     @property
     def actor(self) -> dict[str, str]:
         """Who acts: marks and ids at Google hold for this account at this endpoint alone."""
-        return {"account": self.transport.credentials.account, "endpoint": self.transport.endpoint or "google"}
+        credentials = self.transport.credentials
+        who = {"account": credentials.account, "endpoint": self.transport.endpoint or "google"}
+        return who | ({"client": credentials.client} if credentials.client else {})
 
 
 #: What these say surely did not happen.
@@ -117,14 +120,31 @@ async def google(name: str = "") -> Google:
         made = Google(Transport(way.credentials, endpoint=way.endpoint, per_minute=None), way.mail)
         await made.transport.open()
         kept[_key(way)] = made
+    kept[_key(way)].transport.credentials = way.credentials  # a person may have signed in anew
     return kept[_key(way)]
+
+
+async def close() -> None:
+    """Close the connections that the acts of this event loop opened. The next act opens its own again."""
+    for made in _open.pop(asyncio.get_running_loop(), {}).values():
+        await made.transport.close()
+
+
+def usual() -> Way:
+    """Where acts lead that name no connection."""
+    return _of_the_environment("")
 
 
 def _of_the_environment(name: str) -> Way:
     variable = f"{VARIABLE}_{name.upper()}" if name else VARIABLE
     given = os.environ.get(variable, "")
+    if not given and (account := accounts.declared(name)) is not None:
+        return Way(accounts.endpoint_of(account), accounts.credentials_of(account), account.mail)
     if not given and name:
-        raise Fail(f"there is no connection {name!r} to Google: set {variable}, or give connected(name={name!r}, …)")
+        raise Fail(
+            f"there is no connection {name!r} to Google: write [google.{name}] into quire.toml, set {variable}, or "
+            f"give connected(name={name!r}, …)"
+        )
     if not given:
         return Way("", default(SCOPES))
     parts = urlsplit(given)

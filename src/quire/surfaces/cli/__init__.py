@@ -37,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "demo": Entry("begin", "Watch a worker be killed half-way and nothing be done twice.", f"{_HERE}.begin:demo"),
     "check": Entry("begin", "Load the workflows and name what is wrong with them.", f"{_HERE}.begin:check"),
     "doctor": Entry("begin", "Examine this machine and the ledger.", f"{_HERE}.doctor:doctor"),
+    "connect": Entry("begin", "Sign in to Google with what the flows need.", "quire.surfaces.google.connect:connect"),
     "config": Entry("begin", "Show each setting and where it comes from.", f"{_HERE}.begin:config"),
     "up": Entry("run", "Run a worker, the API and the dashboard.", f"{_HERE}.run:up"),
     "worker": Entry("run", "Run a worker.", f"{_HERE}.run:worker"),

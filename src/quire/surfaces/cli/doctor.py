@@ -64,11 +64,23 @@ def problem(what: str) -> Finding:
 
 @verb("doctor", example="quire doctor")
 @click.option("--repair", is_flag=True, help="First repair what can be repaired for sure (Sheets ledgers).")
-def doctor(session: Session, repair: bool) -> int:
+@click.option(
+    "--google", is_flag=True, help="Try the connection to Google, and each act of the flows, without a trace."
+)
+@click.option("--sweep", is_flag=True, help="With --google: delete drafts of ours that no act names.")
+def doctor(session: Session, repair: bool, google: bool, sweep: bool) -> int:
     """Examine this machine, the configuration and the ledger.
 
-    Exit code 0 if no problem is found (warnings are none), 3 otherwise.
+    With --google it tries what the flows need of Google instead: each permission with a call that changes nothing, and
+    each kind of act with a draft, an event without guests or a file that is taken away at once. Exit code 0 if no
+    problem is found (warnings are none), 3 otherwise.
     """
+    if sweep and not google:
+        raise click.UsageError("--sweep goes with --google")
+    if google:
+        from quire.surfaces.google import examine
+
+        return examine.examined(session, sweep=sweep)
     return examined(session, repair=repair)
 
 

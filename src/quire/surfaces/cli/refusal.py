@@ -23,6 +23,11 @@ from quire.errors import (
 )
 from quire.surfaces.cli.command import Exit, Session
 
+#: By name: most commands need neither a folder nor Google.
+_BY_NAME = {"FolderError": Exit.BAD_INPUT} | dict.fromkeys(
+    ("NotSignedIn", "NotShared", "MissingScope", "ApiDisabled", "NoStorage", "QuotaOver"), Exit.REFUSED
+)
+
 
 def exit_code(error: BaseException) -> Exit:
     """What an error means for scripts."""
@@ -33,8 +38,8 @@ def exit_code(error: BaseException) -> Exit:
             return Exit.REFUSED
         case LedgerUnavailable():
             return Exit.UNEXPECTED
-        case QuireError() if type(error).__name__ == "FolderError":  # by name: most commands need no folder
-            return Exit.BAD_INPUT
+        case QuireError() if type(error).__name__ in _BY_NAME:
+            return _BY_NAME[type(error).__name__]
         case InputError() | DefinitionError() | LedgerError() | click.ClickException() | OSError():
             return Exit.BAD_INPUT
         case KeyboardInterrupt() | click.Abort():

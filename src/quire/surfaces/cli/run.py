@@ -58,10 +58,25 @@ def flow_files(session: Session, files: Sequence[str]) -> list[str]:
 
 
 @asynccontextmanager
+async def _google(session: Session) -> AsyncIterator[None]:
+    """Make the connections to Google known, if there are any, and close those that were opened."""
+    if session.config.google:
+        from quire.surfaces.google import project
+
+        project.declare(session)
+    try:
+        yield
+    finally:
+        if (connection := sys.modules.get("quire.workspace.connection")) is not None:
+            await connection.close()
+
+
+@asynccontextmanager
 async def working_client(session: Session, files: Sequence[str]) -> AsyncIterator[Client]:
     """A client that knows the workflows of these files, with their dependencies; they are registered in the ledger."""
     workflows = flows.load_flows(flow_files(session, files))
     async with (
+        _google(session),
         flows.made_deps(session.config.deps) as deps,
         session.client(make=True, workflows=workflows, deps=deps) as client,
     ):

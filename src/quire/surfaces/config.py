@@ -29,8 +29,8 @@ class Key(NamedTuple):
     """One thing that can be configured."""
 
     name: str
-    #: text, list (of texts), table (of texts), tables (of lists of texts), parts (tables of anything) or accounts (texts,
-    #: and tables of texts)
+    #: text, list (of texts), table (of texts), tables (of lists of texts), parts (tables of anything)
+    #: or accounts (texts, and tables of texts)
     shape: str
     what: str
     #: How its paths are made absolute: "", "path", "paths" or "url".

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -224,27 +224,31 @@ def _line(text: str, name: str) -> int:
     return next((number for number, line in enumerate(text.splitlines(), 1) if plain.match(line)), 1)
 
 
-def _misshaped(key: Key, value: Any) -> str:
-    def texts(values: Any) -> bool:
-        return isinstance(values, list) and all(isinstance(item, str) for item in values)
+def _texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(item, str) for item in values)
 
-    match key.shape:
-        case "text":
-            return "" if isinstance(value, str) else "must be a text"
-        case "list":
-            return "" if isinstance(value, str) or texts(value) else "must be a list of texts"
-        case "table":
-            fits = isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-            return "" if fits else "must be a table of texts"
-        case "parts":
-            fits = isinstance(value, dict) and all(isinstance(item, dict) for item in value.values())
-            return "" if fits else "must be a table of tables, like [states.orders]"
-        case "accounts":
-            texts_or_tables = isinstance(value, dict) and all(isinstance(item, str | dict) for item in value.values())
-            return "" if texts_or_tables else "must be a table of texts, and of tables of texts"
-        case _:
-            fits = isinstance(value, dict) and all(map(texts, value.values()))
-            return "" if fits else "must be a table whose values are lists of texts"
+
+def _table_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
+
+
+#: By the shape of a key: whether a value has it, and what to say if it does not.
+_SHAPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "text": (lambda value: isinstance(value, str), "must be a text"),
+    "list": (lambda value: isinstance(value, str) or _texts(value), "must be a list of texts"),
+    "table": (_table_of(lambda item: isinstance(item, str)), "must be a table of texts"),
+    "parts": (_table_of(lambda item: isinstance(item, dict)), "must be a table of tables, like [states.orders]"),
+    "accounts": (
+        _table_of(lambda item: isinstance(item, str | dict)),
+        "must be a table of texts, and of tables of texts",
+    ),
+    "tables": (_table_of(_texts), "must be a table whose values are lists of texts"),
+}
+
+
+def _misshaped(key: Key, value: Any) -> str:
+    fits, problem = _SHAPES[key.shape]
+    return "" if fits(value) else problem
 
 
 def _from_environment(key: Key, text: str) -> Any:

@@ -59,7 +59,7 @@ _LOOKS: Mapping[str, tuple[str, str]] = {
 class Tried(NamedTuple):
     """What came of one try."""
 
-    #: well, warning or ill, as the findings of the doctor.
+    #: well, warning or problem, as the findings of the doctor.
     state: str
     text: str
     #: The scope, the act or the question.
@@ -118,13 +118,13 @@ async def try_scope(google: Google, scope: str, project: str = "") -> Tried:
         pass
     except NotShared as error:
         if _UNKNOWN not in path:
-            return Tried("ill", f"{name}: {error}", name)
+            return Tried("problem", f"{name}: {error}", name)
     except MissingScope:
-        return Tried("ill", f"{name}: it is not granted; run: quire connect --add {name}", name)
+        return Tried("problem", f"{name}: it is not granted; run: quire connect --add {name}", name)
     except ApiDisabled:
-        return Tried("ill", f"{name}: the API {host_of(api)} is switched off; {disabled(api, project)}", name)
+        return Tried("problem", f"{name}: the API {host_of(api)} is switched off; {disabled(api, project)}", name)
     except GoogleError as error:
-        return Tried("ill", f"{name}: {error}", name)
+        return Tried("problem", f"{name}: {error}", name)
     return Tried("well", f"{name}: a harmless call works", name)
 
 
@@ -228,11 +228,11 @@ async def _try_kind(google: Google, kind: str, names: str, project: str) -> Trie
         return Tried("well", f"{names}: {await act(google)}", names)
     except MissingScope as error:
         scopes = " ".join(dict.fromkeys(NEEDS[name].narrowest[0] for name in names.split(", ")))
-        return Tried("ill", f"{names}: {error} Run: quire connect --add {scopes}", names)
+        return Tried("problem", f"{names}: {error} Run: quire connect --add {scopes}", names)
     except ApiDisabled as error:
-        return Tried("ill", f"{names}: {error} {disabled(kind, project)}", names)
+        return Tried("problem", f"{names}: {error} {disabled(kind, project)}", names)
     except GoogleError as error:
-        return Tried("ill", f"{names}: {error}", names)
+        return Tried("problem", f"{names}: {error}", names)
 
 
 # -- what nobody knows of Google -----------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ async def _second_event(google: Google) -> Tried:
         return Tried("well", "a second event with the same id is refused, also after the first was deleted")
     if not later:
         await ask(google, "calendar", "DELETE", f"{_EVENTS}/{body['id']}?sendUpdates=none")
-    return Tried("ill", "a second event with the same id is taken: calendar.event could invite people twice here")
+    return Tried("problem", "a second event with the same id is taken: calendar.event could invite people twice here")
 
 
 async def _refused(google: Google, body: Mapping[str, Any]) -> bool:

@@ -254,7 +254,7 @@ def _ended(session: Session, wish: Wish, who: str, missing: Sequence[str], tried
             f"checked {'✓' if one.state == 'well' else '✗'} {one.text}",
             colour="green" if one.state == "well" else "red",
         )
-    bad = [*missing, *(one.name for one in tried if one.state == "ill")]
+    bad = [*missing, *(one.name for one in tried if one.state == "problem")]
     asked = [short(scope) for scope in wish.scopes]
     if session.json:
         out.emit({"account": who, "asked": asked, "missing": list(missing), "tried": [one._asdict() for one in tried]})

@@ -35,9 +35,9 @@ def examined(session: Session, *, sweep: bool = False) -> int:
         if session.json:
             session.out.emit(one._asdict())
         else:
-            mark, colour = {"well": ("✓", "green"), "warning": ("!", "yellow"), "ill": ("✗", "red")}[one.state]
+            mark, colour = {"well": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}[one.state]
             session.out.say(f"{mark} {one.text}", colour=colour)
-    bad = sum(one.state == "ill" for one in found)
+    bad = sum(one.state == "problem" for one in found)
     session.out.say(f"{len(found)} checks: {f'{bad} problems' if bad else 'no problems'} found")
     return Exit.REFUSED if bad else Exit.OK
 
@@ -48,7 +48,7 @@ async def _connection(session: Session, account: Account, uses: Uses, *, sweep: 
     try:
         credentials, endpoint = _way(account, scopes)
     except QuireError as error:
-        return [*found, Tried("ill", f"{account.title}: {error}")]
+        return [*found, Tried("problem", f"{account.title}: {error}")]
     google = Google(Transport(credentials, endpoint=endpoint, per_minute=None), account.mail)
     await google.transport.open()
     try:
@@ -63,7 +63,7 @@ async def _connection(session: Session, account: Account, uses: Uses, *, sweep: 
         if sweep:
             found += await swept(session, google)
     except GoogleError as error:
-        found.append(Tried("ill", f"{account.title}: {error}"))
+        found.append(Tried("problem", f"{account.title}: {error}"))
     finally:
         await google.transport.close()
     return found
@@ -94,7 +94,7 @@ def _sign_in(account: Account, scopes: Iterable[str]) -> Iterator[Tried]:
         yield Tried("warning" if left < _WARN_DAYS else "well", text)
     missing = [short(scope) for scope in scopes if scope not in made.scopes]
     if missing:
-        yield Tried("ill", f"not granted: {', '.join(missing)}; run: quire connect --add {' --add '.join(missing)}")
+        yield Tried("problem", f"not granted: {', '.join(missing)}; run: quire connect --add {' --add '.join(missing)}")
 
 
 def _robot(who: str, uses: Uses) -> Iterator[Tried]:
@@ -104,7 +104,7 @@ def _robot(who: str, uses: Uses) -> Iterator[Tried]:
     mail = [act for act in uses.all_acts if act.startswith(("gmail.", "sent.", "Inbound"))]
     files = [act for act in uses.all_acts if act in ("drive.file", "drive.copy", "drive.pdf")]
     if mail:
-        yield Tried("ill", f"{who} has no mailbox, so these cannot work: {', '.join(mail)}. {words.DELEGATION}")
+        yield Tried("problem", f"{who} has no mailbox, so these cannot work: {', '.join(mail)}. {words.DELEGATION}")
     if files:
         yield Tried("warning", f"{who} has no storage: {', '.join(files)} work in a shared drive only")
     if "calendar.event" in uses.all_acts:

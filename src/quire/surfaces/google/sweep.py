@@ -1,4 +1,4 @@
-"""``quire doctor --google --sweep``: deletes drafts that bear our mark, are older than a day, and belong to no act."""
+"""``quire doctor --google --sweep``: deletes drafts that have our mark, are older than a day, and belong to no act."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def swept(session: Session, google: Google) -> list[Tried]:
 
 
 async def _ours(google: Google, draft: str) -> str | None:
-    """The id of a draft, if it bears our mark and is older than a day."""
+    """The id of a draft, if it has our mark and is older than a day."""
     read: dict[str, Any] = (await ask(google, "gmail", "GET", f"{_DRAFTS}/{draft}?format=metadata"))["message"]
     headers = {one["name"].lower() for one in read.get("payload", {}).get("headers", ())}
     old = SYSTEM.now() * 1000 - float(read.get("internalDate", 0)) > _DAY_MS

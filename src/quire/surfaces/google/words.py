@@ -1,4 +1,4 @@
-"""The sentences about connecting Google that people read. The guide `docs/guides/connect-google.md` holds the same sentences."""
+"""The sentences about connecting Google. The guide `docs/guides/connect-google.md` holds the same ones."""
 
 from __future__ import annotations
 

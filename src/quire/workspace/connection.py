@@ -142,7 +142,7 @@ def _of_the_environment(name: str) -> Way:
         return Way(accounts.endpoint_of(account), accounts.credentials_of(account), account.mail)
     if not given and name:
         raise Fail(
-            f"there is no connection {name!r} to Google: write [google.{name}] into quire.toml, set {variable}, or "
+            f"there is no connection {name!r} to Google: set {variable}, write [google.{name}] into quire.toml, or "
             f"give connected(name={name!r}, …)"
         )
     if not given:

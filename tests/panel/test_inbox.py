@@ -425,3 +425,31 @@ async def until_held(sheet: Sheet) -> None:
             return
         threading.Event().wait(0.02)
     pytest.fail("nobody came")
+
+
+async def test_a_column_of_an_inbox_that_stands_there_twice_is_refused_by_name(
+    sheet: Sheet, caplog: pytest.LogCaptureFixture
+) -> None:
+    from quire.explain import stuck
+    from quire.surfaces.panel.doctor import examine
+
+    sheet.person("add_sheet", None, title="Leads")  # type: ignore[arg-type]
+    sheet.person("edit", "Leads", range="A1:C2", values=[["Company", "Employees", "employees"], ["Acme", "6", ""]])
+    before = sheet.grid("Leads")
+    async with opened(sheet) as panel:
+        for _ in range(3):
+            await panel.look()
+            await panel.client.work()
+        text = "'Leads' has two columns 'employees', B and C: rename one of them"
+        assert sheet.grid("Leads") == before and await panel.client.find() == []
+        assert text in caplog.text
+        assert [each.sentence for each in await stuck.look(panel.client.ledger)] == [text]
+        assert text in [each.what for each in await examine(panel.client.ledger, sheet.url) if each.state == "warning"]
+
+        sheet.person("edit", "Leads", cell="C1", text="former staff")
+        for _ in range(3):
+            await panel.look()
+            await panel.client.work()
+        [record] = await panel.client.find()
+        assert parse(record.data)["employees"] == 6
+        assert await stuck.look(panel.client.ledger) == []

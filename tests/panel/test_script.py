@@ -6,7 +6,7 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,14 @@ class Script:
 
 
 @asynccontextmanager
-async def served(tmp_path: Path) -> AsyncIterator[Script]:
+async def served(tmp_path: Path, status: Sequence[str] = ()) -> AsyncIterator[Script]:
     if shutil.which("node") is None:
         missing("There is no node on this machine: install nodejs to run the script's tests.")
     async with Client("memory:") as client:
         started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         serving = asyncio.ensure_future(serve(client, "127.0.0.1", 0, started=started))
         path = tmp_path / "Code.gs"
-        path.write_text(script_of(client, f"http://127.0.0.1:{await started}/wake"), encoding="utf-8")
+        path.write_text(script_of(client, f"http://127.0.0.1:{await started}/wake", status), encoding="utf-8")
         script = Script(path)
         client.wakers.append(script.wake)
         try:
@@ -96,7 +96,7 @@ async def test_the_menu_types_words_into_the_selected_rows_and_ticks_the_box(tmp
         assert done["sheets"][1]["values"][1] == ["STOP", True, ""]
         assert [await script.send(call) for call in done["calls"]] == [202, 202] and script.woken == 2
         text = script.path.read_text(encoding="utf-8")
-        assert all(f"function {name}(" in text for name in done["menu"]) and len(done["menu"]) == 6
+        assert all(f"function {name}(" in text for name in done["menu"]) and len(done["menu"]) == 7
         assert done["triggers"] == [["quireOnEdit", "edit"], ["quireOnFormSubmit", "form"]]
         assert elsewhere["calls"] == [] and "Select rows of the state table" in elsewhere["alerts"][0]
 

@@ -72,10 +72,10 @@ async def look(ledger: Ledger, groups: Mapping[str, Sequence[str]] | None = None
     if any(count.status is Status.NEEDS_APPROVAL for count in counts):
         asking = await ledger.find(Query(status=(Status.NEEDS_APPROVAL,), limit=LOOKED, order="updated"))
         found += questions(asking, Around(standing.now, standing, workers, groups=groups))
-    return found + await _unclaimed(ledger, counts, standing, workers) + await _tables(ledger)
+    return found + await _unclaimed(ledger, counts, standing, workers) + await tables(ledger)
 
 
-async def _tables(ledger: Ledger) -> list[Finding]:
+async def tables(ledger: Ledger) -> list[Finding]:
     """Tables of people's that nothing is started from, and rows of theirs that are not as they should be."""
     found = []
     for setting in await ledger.settings(TABLES):

@@ -53,6 +53,9 @@ def failure_of(error: BaseException) -> Failure:
     chain = list(_chain(error))
     place = next((found for link, _ in chain if (found := _own_place(link)) is not None), None)
     text = _words(error)
+    status = next((code for link, _ in chain if (code := http_status(link)) is not None), None)
+    if status is not None and str(status) not in text:
+        text += f", HTTP {status}"
     if place is not None and not isinstance(error, QuireError):
         text += f" (in {place.name}, {_short(place.filename)}:{place.lineno})"
     return Failure(cut(text, MOST_OF_AN_ERROR), _bounded([_link(*link) for link in chain]))
@@ -61,6 +64,15 @@ def failure_of(error: BaseException) -> Failure:
 def described(error: BaseException) -> str:
     """Return an error's type, its words, and where in the user's code it came from."""
     return failure_of(error).error
+
+
+def http_status(error: BaseException) -> int | None:
+    """Return the status of the HTTP answer that an error is about, as the common libraries keep it."""
+    response = getattr(error, "response", None)
+    found = [getattr(response, "status_code", None), getattr(response, "status", None)]
+    found += [getattr(error, "status_code", None), getattr(error, "status", None)]
+    found += [getattr(error, "code", None)] if "http" in type(error).__name__.casefold() else []
+    return next((each for each in found if isinstance(each, int) and 100 <= each < 600), None)
 
 
 def own_line(trace: Sequence[Link]) -> str:

@@ -46,7 +46,12 @@ async def _opened(session: Session, client: Client, url: str) -> AsyncIterator[P
     except ImportError as error:
         raise InputError(f"the panel is not installed here: {error}; {install('google')}") from error
 
-    async with Panel(client, url, groups=session.config.groups) as opened:
+    from quire.surfaces.cli.keep import opened_folder
+
+    async with (
+        opened_folder(session, client.ledger) as folder,
+        Panel(client, url, groups=session.config.groups, folder=folder) as opened,
+    ):
         yield opened
 
 
@@ -123,8 +128,9 @@ def script(session: Session, url: str) -> int:
 
     async def work(client: Client) -> str:
         from quire.surfaces.panel.script import script_of
+        from quire.surfaces.panel.tables.kept import status_headers
 
-        return script_of(client, f"{where}/wake")
+        return script_of(client, f"{where}/wake", await status_headers(client.ledger))
 
     click.echo(session.with_client(work), nl=False)
     return Exit.OK

@@ -152,3 +152,25 @@ def take(session: Session, rows: tuple[int, ...], url: str, tab: str) -> int:
     count = session.with_client(work)
     click.echo(f"{count} {'row starts' if count == 1 else 'rows start'} at the next look")
     return Exit.OK
+
+
+@_command
+@verb("again", example="quire table again 17 --tab Orders")
+@click.argument("rows", nargs=-1, required=True, type=click.IntRange(min=1), metavar="ROW...")
+@_PANEL
+@click.option("--tab", default="", metavar="TAB", help="The table, if the sheet has several.")
+def again(session: Session, rows: tuple[int, ...], url: str, tab: str) -> int:
+    """Run finished rows again, each as a new record. The records of before stay as they are.
+
+    Typing Run again over the status of the row does the same, and so does the menu of the sheet's script.
+    """
+
+    async def work(client: Client) -> list[str]:
+        from quire.surfaces.panel.tables.taking import run_again
+
+        async with _opened(session, url) as book:
+            return await run_again(client, book, tab, rows)
+
+    made = session.with_client(work)
+    click.echo(f"{', '.join(made)}: {'starts' if len(made) == 1 else 'start'} at the next look")
+    return Exit.OK

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from quire.explain import words
 from quire.google.budget import Urgency
 from quire.google.error import GoogleError
+from quire.ledger import engine
 from quire.ledger.base import Ledger
 from quire.model.codec import parse
 from quire.surfaces import waking
@@ -14,6 +15,7 @@ from quire.surfaces.panel.book import Book, Rows
 from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, STATE_ID, TABLE, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import drawn_by
 from quire.surfaces.panel.reading import header_of
+from quire.surfaces.panel.tables.declaration import declared
 from quire.surfaces.panel.tables.kept import of_book as kept_tables
 from quire.surfaces.panel.tabs import fills_blanks
 
@@ -39,7 +41,7 @@ async def examine(ledger: Ledger, url: str) -> list[Found]:
     found: list[Found] = []
     await book.open()
     try:
-        found += await _sheet(book)
+        found += await _sheet(ledger, book)
     except GoogleError as error:
         return [Found("problem", f"the panel {url} cannot be reached: {error}")]
     finally:
@@ -59,14 +61,16 @@ async def _tables(ledger: Ledger, book: str) -> list[Found]:
     return found
 
 
-async def _sheet(book: Book) -> list[Found]:
+async def _sheet(ledger: Ledger, book: Book) -> list[Found]:
     fields = "sheets(properties(sheetId,title,hidden),protectedRanges(range))"
     answer = await book.sheets.spreadsheets_get(book.spreadsheet_id, fields=fields, urgency=Urgency.VIEW)
     tabs = {tab["properties"].get("sheetId", 0): tab for tab in answer.get("sheets", [])}
     found = [Found("well", f"the panel {book.url} is reached")]
     if STATE_ID not in tabs and TABLE_ID not in tabs:
         return [*found, Found("well", "the panel has no tabs yet; quire up --panel makes them")]
-    gone = [_NAMES[sheet_id] for sheet_id in (TABLE_ID, STATE_ID, PANEL_ID) if sheet_id not in tabs]
+    bound = any(declared(known) for known in await engine.definitions(ledger))
+    wanted = (TABLE_ID, STATE_ID, PANEL_ID, *([TABLES_ID] if bound else []))
+    gone = [_NAMES[sheet_id] for sheet_id in wanted if sheet_id not in tabs]
     found += [Found("warning", f"the tab {name} of the panel was deleted; the panel makes it anew") for name in gone]
     for sheet_id in _HIDDEN:
         found += _hidden(tabs[sheet_id]) if sheet_id in tabs else []

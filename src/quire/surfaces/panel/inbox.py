@@ -17,7 +17,7 @@ from quire.client.arguments import checked_id
 from quire.errors import QuireError
 from quire.model.codec import dump
 from quire.surfaces.panel.binding import RECORD_ID, Bound, Gap, cell_at, one_each
-from quire.surfaces.panel.cells import At, Request, replace
+from quire.surfaces.panel.cells import At, Request, letters, replace
 from quire.surfaces.panel.layout import INBOX, INBOX_STATE, WRITE_BACK
 from quire.surfaces.panel.starting import INCOMPLETE, REFUSED
 from quire.workflows.sources import Cron
@@ -165,6 +165,17 @@ def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Map
     lines.sort(key=lambda line: line.row)
     missing = tuple(name for name in shown if name not in ours)
     return Sheet(bound, header, inputs, tuple(lines), tuple(copies), missing, tuple(strays), tuple(misplaced))
+
+
+def doubled(inbox: Inbox, grid: Sequence[Sequence[Any]]) -> str:
+    """Say which column that counts stands there twice: nobody knows which of the two is meant. Empty: none does."""
+    names = [normal(name) for name in (grid[0] if grid else ())]
+    counts = {normal(name) for name in [*columns_of(inbox), *inbox.fields]}
+    for at, name in enumerate(names):
+        if name and name in names[:at] and (name in counts or not inbox.fields):
+            where = f"{letters(names.index(name))} and {letters(at)}"
+            return f"{inbox.tab!r} has two columns {str(grid[0][at]).strip()!r}, {where}: rename one of them"
+    return ""
 
 
 def is_form(header: Sequence[str]) -> bool:

@@ -111,6 +111,11 @@ def free_title(wanted: str, titles: Iterable[str]) -> str:
     return next(name for name in names if name.casefold() not in taken)
 
 
+def title_of(sheet_id: int) -> str:
+    """What a tab of the engine's is called if nobody renames it."""
+    return _TITLES[sheet_id]
+
+
 def colour(code: str) -> dict[str, float]:
     return {name: int(code[at : at + 2], 16) / 255 for name, at in (("red", 0), ("green", 2), ("blue", 4))}
 

@@ -23,6 +23,7 @@ from typing import Any, Self
 from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import QuireError
+from quire.folder.base import Folder
 from quire.google.error import Invalid, NotShared
 from quire.model.change import Standing
 from quire.model.record import Record
@@ -59,7 +60,15 @@ MOST_AT_ONCE = 4
 class Panel:
     """Use it as ``async with Panel(client, url) as panel``; ``run`` looks until it is stopped."""
 
-    def __init__(self, client: Client, url: str, *, groups: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        url: str,
+        *,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        folder: Folder | None = None,
+    ) -> None:
+        """``folder``: where the files of records stand; data that are too long for a cell are linked there."""
         self.client = client
         self.book = Book(url)
         self.groups = groups or {}
@@ -67,7 +76,8 @@ class Panel:
         self.tabs = Tabs(client, self.book, self.lease)
         self._watcher = Watcher(client)
         self._inboxes = Inboxes(client, self.book)
-        self._tables = Tables(client, self.book, self.groups)
+        self._tables = Tables(client, self.book, self.groups, self._file_of)
+        self._folder = folder
         #: What each hidden row holds, by our last write; None: not known.
         self._places: dict[int, str] | None = None
         self._drawn: Written[Row] = Written()
@@ -89,6 +99,12 @@ class Panel:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.book.close()
+
+    def _file_of(self, record: Record) -> str:
+        """The state file of a record, with all its data; empty: there is no folder."""
+        if self._folder is None:
+            return ""
+        return f"{self._folder.url.rstrip('/')}/{self._folder.layout(record.workflow).state(record.record_id)}"
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -365,7 +381,8 @@ class Panel:
             self._standing = changes.standing
         elif self._standing is None or panel is None or self.lease.renewed():
             self._standing = await self.client.standing()
-        reply = stopped or (panel.reply if panel is not None else "")
+        reply = stopped or self.tabs.answer or (panel.reply if panel is not None else "")
+        self.tabs.answer = ""
         wanted = panel_row(self._standing, reply, self._not_shown)
         return [] if wanted == panel else [drawing.hidden_row(PANEL_ROW, wanted)]
 

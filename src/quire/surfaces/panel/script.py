@@ -7,9 +7,12 @@ time, nonce and body, with a secret that is derived from the ledger's keyring fo
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from quire.client.client import Client
+from quire.surfaces.panel.inbox import normal
 from quire.surfaces.panel.layout import COMMAND, PANEL_ID, STOP_LABEL, TABLE_ID
+from quire.surfaces.panel.tables.again import AGAIN
 from quire.surfaces.waking import wake_secret
 
 _SCRIPT = r"""/**
@@ -24,6 +27,7 @@ function onOpen() {
     .addItem('Approve selected rows', 'quireApprove')
     .addItem('Retry selected rows', 'quireRetry')
     .addItem('Cancel selected rows', 'quireCancel')
+    .addItem('Run selected rows again', 'quireAgain')
     .addSeparator()
     .addItem('STOP everything', 'quireHalt')
     .addItem('Look now', 'quireWake')
@@ -49,6 +53,26 @@ function quireApprove() { quireType_('APPROVE'); }
 function quireRetry() { quireType_('RETRY'); }
 function quireCancel() { quireType_('CANCEL'); }
 
+/** Type the request into the status cells of the selected rows of a table, below its header. */
+function quireAgain() {
+  const sheet = SpreadsheetApp.getActiveSheet();
+  const top = sheet.getDataRange().getValues().slice(0, 30);
+  let header = -1, column = -1;
+  for (let row = 0; row < top.length && column < 0; row++) {
+    column = top[row].findIndex(function (text) { return QUIRE.status.indexOf(quireName_(text)) >= 0; });
+    header = row;
+  }
+  if (column < 0) {
+    SpreadsheetApp.getUi().alert('Select rows of a table that Quire runs first.');
+    return;
+  }
+  quireFill_(sheet, column + 1, header + 2, QUIRE.again);
+}
+
+function quireName_(text) {
+  return String(text).trim().toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '_').replace(/^_+|_+$/g, '');
+}
+
 /** Type a word into the command cells of the selected rows. */
 function quireType_(word) {
   const sheet = SpreadsheetApp.getActiveSheet();
@@ -62,9 +86,14 @@ function quireType_(word) {
     SpreadsheetApp.getUi().alert('There is no column ' + QUIRE.command + '.');
     return;
   }
+  quireFill_(sheet, column, 2, word);
+}
+
+/** Type a word into this column of the selected rows, not above the first row with data. */
+function quireFill_(sheet, column, first, word) {
   const ranges = sheet.getActiveRangeList().getRanges();
   ranges.forEach(function (range) {
-    for (let row = Math.max(2, range.getRow()); row <= range.getLastRow(); row++) {
+    for (let row = Math.max(first, range.getRow()); row <= range.getLastRow(); row++) {
       sheet.getRange(row, column).setValue(word);
     }
   });
@@ -115,8 +144,8 @@ function quireWake_(why) {
 """
 
 
-def script_of(client: Client, url: str) -> str:
-    """The script for this ledger's panel, which calls this address."""
+def script_of(client: Client, url: str, status: Sequence[str] = ()) -> str:
+    """The script for this ledger's panel, which calls this address. ``status``: headers of tables' status columns."""
     settings = {
         "url": url,
         "secret": wake_secret(client.keyring),
@@ -124,5 +153,7 @@ def script_of(client: Client, url: str) -> str:
         "panel": PANEL_ID,
         "command": COMMAND,
         "stop": STOP_LABEL,
+        "status": sorted({normal(name) for name in status}),
+        "again": AGAIN,
     }
     return _SCRIPT.replace("__SETTINGS__", json.dumps(settings, indent=2))

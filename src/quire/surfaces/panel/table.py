@@ -108,9 +108,13 @@ def panel_row(standing: Standing, reply: str, hidden: int) -> Row:
     )
 
 
-def cut(text: str) -> str:
+def cut(text: str, record_id: str = "", where: str | None = None) -> str:
+    """The text as a cell shows it. The end of one that is too long names where all of it stands, if that is known."""
     flat = "".join(letter for letter in text if letter >= " " or letter == "\n")
-    return flat if len(flat) <= MOST_CHARACTERS else flat[: MOST_CHARACTERS - 1] + "…"
+    if len(flat) <= MOST_CHARACTERS:
+        return flat
+    mark = f"… (all of it: {where or f'quire show {record_id}'})" if where or record_id else "…"
+    return flat[: MOST_CHARACTERS - len(mark)] + mark
 
 
 # -- questions -------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from quire.client.client import Client
+from quire.clock import iso
 from quire.errors import LedgerError
 from quire.google.error import Invalid
 from quire.ledger import engine
@@ -36,7 +37,23 @@ class Tabs:
         self.blanks = False
         #: How often tabs were made: whoever knew what stood in them does not any more.
         self.made = 0
+        #: What to say to a person who deleted a tab of the engine's; empty: nobody did.
+        self.answer = ""
         self._looked_at = float("-inf")
+
+    def _answer_deletion(self, tabs: Mapping[int, Tab], *, inboxes: bool, tables: bool) -> None:
+        """Note that a hidden tab is gone which was there: its cells come back from the ledger. People are answered."""
+        there = bool(self.found) or bool(self._lease.tabs)
+        hidden = {STATE_ID: True, INBOX_ID: inboxes, TABLES_ID: tables}
+        gone = [layout.title_of(sheet_id) for sheet_id, wanted in hidden.items() if wanted and sheet_id not in tabs]
+        known = [sheet_id for sheet_id in hidden if sheet_id in (self.found or tabs)]
+        if there and known and gone:
+            at = iso(self._client.clock.now())[:19]
+            self.answer = (
+                f"the hidden tab {' and '.join(gone)} was deleted: it is made anew from the ledger, and cells that "
+                f"showed #REF! are put right ({at}Z); to part from Quire, copy the columns and paste their values"
+            )
+            log.warning("the panel %s: %s", self._book.url, self.answer)
 
     def forget(self) -> None:
         self._looked_at = float("-inf")
@@ -53,6 +70,7 @@ class Tabs:
         declared = [each for known in definitions for each in inbox.declared(known)]
         tables = [each for known in definitions for each in tables_of(known)]
         requests = _made(tabs, inboxes=bool(declared), tables=bool(tables))
+        self._answer_deletion(tabs, inboxes=bool(declared), tables=bool(tables))
         places, made = self._inbox_tabs(declared, tabs)
         if requests or made:
             try:

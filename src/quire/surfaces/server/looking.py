@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from quire.clock import iso
-from quire.explain import words
+from quire.explain import stuck, words
 from quire.explain.stuck import cause_of
 from quire.ledger import engine
 from quire.model.codec import parse
@@ -47,6 +47,15 @@ async def errors(at: Viewer) -> Response:
         for (workflow, step, reason), records in groups.items()
     ]
     return json_answer(sorted(answer, key=lambda group: -int(str(group["count"]))))
+
+
+@router.get("/tables", response_model=list[dict[str, Any]], tags=["looking"])
+async def tables(at: Viewer) -> Response:
+    """What is wrong with tables of the sheet, and with rows of theirs: each a sentence with its remedy."""
+    found = await stuck.tables(at.client.ledger)
+    return json_answer(
+        [{"text": each.sentence, "since": iso(each.since) or None, "remedy": each.remedy} for each in found]
+    )
 
 
 @router.get("/approvals", response_model=list[dict[str, Any]], tags=["looking"])

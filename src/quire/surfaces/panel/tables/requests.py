@@ -31,7 +31,7 @@ async def obey(
     try:
         word = _meant(table, record, definition, text)
         if word is None:
-            why = "a finished row never runs again" if record.status is Status.DONE else ""
+            why = "a finished row never runs again; Run again starts a new record" if record.ended else ""
             raise IllegalMove(
                 f"Invalid state transition: Cannot move from {row.word} to {text[:60]}." + (why and f" ({why})")
             )

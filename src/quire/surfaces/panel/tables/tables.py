@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.client.client import Client
 from quire.clock import iso, new_id
 from quire.errors import InputError
 from quire.explain.why import Around
+from quire.explain.words import record_link
 from quire.model.codec import dump, parse
 from quire.model.record import Record
 from quire.surfaces.panel.binding import RECORD_ID, Grid, Written, hidden_rows
@@ -26,6 +27,7 @@ from quire.surfaces.panel.inbox import is_id, normal, slug, trimmed
 from quire.surfaces.panel.layout import TABLE_STATE, TABLES_ID, wider
 from quire.surfaces.panel.starting import Given, Reading, Starter, lacking, taken_already
 from quire.surfaces.panel.table import asked_of, asks, code, cut, why_text
+from quire.surfaces.panel.tables import again
 from quire.surfaces.panel.tables import kept as keeping
 from quire.surfaces.panel.tables import lines as pure
 from quire.surfaces.panel.tables import requests as asking
@@ -70,8 +72,11 @@ class Pass(NamedTuple):
 
 
 class Tables:
-    def __init__(self, client: Client, book: Book, groups: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, client: Client, book: Book, groups: Mapping[str, Sequence[str]], files: Callable[[Record], str]
+    ) -> None:
         self._client = client
+        self._files = files
         self._book = book
         self._groups = groups
         self._starter = Starter(client, book)
@@ -159,23 +164,25 @@ class Tables:
         """The hidden row of a record as it stands."""
         kind = around.ended.kind if around is not None and around.ended is not None else ""
         asked = asked_of(record)
-        note = row.note if row.version == str(record.version) else record.last_error or record.question or ""
+        where = record_link(self._client.public_url, record.record_id)
+        note = row.note
+        if row.version != str(record.version):
+            note = record.last_error or record.question or ""
         if row.note.endswith(_EDITED) and not note.endswith(_EDITED):
             note = f"{note}; {_EDITED}".lstrip("; ")
-        url = self._client.public_url.rstrip("/")
         slots: dict[str, Any] = {
             "show attempts": record.attempt,
             "show updated_at": iso(record.updated_at),
             "show why": why_text(record, around) if around is not None else "",
             "show asks": asks(asked) if asked is not None else "",
             f"show {RECORD_ID}": record.record_id,
-            "show link": f"{url}/records/{record.record_id}" if url else "",
-            CONTEXT: _context(record, url),
+            "show link": where or "",
+            CONTEXT: _context(record, self._files(record), where),
         }
         slots |= written_back(table.write_back, record, "back ")
         return row._replace(
             word=word_of(table, record, kind),
-            note=cut(note),
+            note=cut(note, record.record_id, where),
             version=str(record.version),
             code=code(asked) if asked is not None else "",
             slots=trimmed([slots[name] for name in table.slots]),
@@ -242,7 +249,7 @@ class _Look:
             await tables.keep(self.sheet_id, kept._replace(problem=columns.problem))
             return False
         self.sheet = sheet = pure.read(table, columns, self.sheet_id, self.grid, self.wanted, self.title)
-        kept = kept._replace(problem="", called={**kept.called, **columns.called})
+        self.kept = kept = kept._replace(problem="", called={**kept.called, **columns.called})
         ready = [line for line in sheet.lines if line.place is None and self._starts(line, kept)]
         if not kept.begun:
             if len(ready) > MOST_UNASKED and not table.yes:
@@ -252,7 +259,7 @@ class _Look:
                 )
                 await tables.keep(self.sheet_id, kept._replace(problem=text))
                 return False
-            kept = kept._replace(begun=True)
+            self.kept = kept = kept._replace(begun=True)
         if columns.missing:
             self.requests += _added(sheet, columns, self.grid, wide, blanks=self.blanks)
             await tables.keep(self.sheet_id, kept)
@@ -263,7 +270,8 @@ class _Look:
         again |= self._bind(ready, kept, at_once=at_once)
         again |= await self._start()
         self._name()
-        await tables.keep(self.sheet_id, kept._replace(named=self.named, take=self._still_to_take(kept)))
+        kept = self.kept._replace(named=self.named, take=self._still_to_take(kept))
+        await tables.keep(self.sheet_id, kept)
         return again
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -276,7 +284,7 @@ class _Look:
             return self._in_ledger(line)  # our reference broke: its hidden row is gone
         if same(line.typed) == "":
             return self.table.blank == "start" and not lacking(self.table, line.given) and not line.foreign
-        return same(line.typed) == same(self.table.ready) or self._taken(line, kept)
+        return same(line.typed) in (same(self.table.ready), same(again.AGAIN)) or self._taken(line, kept)
 
     def _in_ledger(self, line: Line) -> bool:
         return bool(line.key)
@@ -311,6 +319,8 @@ class _Look:
                 again = True
             if line.shows:
                 self.tables.torn.discard(row.record_id)
+            if row.mark == STARTED and (renewed := await self._renewed(line, row, text)) is not None:
+                row, text, again = renewed, None, True
             if row.mark == STARTED:
                 row, acted = await self._asked(line, row, text)
                 again |= acted
@@ -322,6 +332,22 @@ class _Look:
             self.wanted[place] = row
             self._mend(line, row, shown)
         return again
+
+    async def _renewed(self, line: Line, row: TableRow, text: str | None) -> TableRow | None:
+        """The row about to start its next record: somebody asked for that in the cell or by a command; None: nobody."""
+        asked = text is not None and same(text) == same(again.AGAIN)
+        target = again.current(row.record_id, self.kept.runs)
+        if target == row.record_id and not asked:
+            return None
+        found = await self.tables._client.ledger.load([row.record_id])
+        if not found or not found[0].ended:
+            return None  # typed: refused like any word that may not be typed there
+        if target == row.record_id:
+            self.kept = self.kept._replace(runs=self.kept.runs | again.next_run(row.record_id))
+            target = again.current(row.record_id, self.kept.runs)
+        log.info("the table %r: the row of %r runs again, as %r", self.table.tab, row.record_id, target)
+        was = text if text is not None else self.table.ready
+        return again.rebound(row, line, target, self.table.begun_word, was)
 
     def _foreign(self) -> set[int]:
         column = self.sheet.columns.ours[STATUS]
@@ -504,6 +530,7 @@ class _Look:
             record_id = f"{normal(table.tab) or 'row'}-{line.key}"
         else:
             record_id = line.key if is_id(line.key) else new_id(f"{slug(table.workflow)}_")
+        record_id = again.current(record_id, self.kept.runs)
         was = "" if line.typed is None else str(line.typed)
         given = _object(line.context)
         lacks = [name for name in lacking(table, line.given) if name not in given]
@@ -559,7 +586,8 @@ class _Look:
         answers: dict[int, tuple[str, Record | None]] = {}
         for place, line in waiting.items():
             row = self.wanted[place]
-            dedupe = f"table|{tables._book.spreadsheet_id}|{self.sheet_id}|{row.key}"
+            _, run = again.run_of(row.record_id)
+            dedupe = f"table|{tables._book.spreadsheet_id}|{self.sheet_id}|{row.key}" + (f"|{run}" if run > 1 else "")
             record = there.get(row.record_id)
             if record is not None:
                 taken = record.workflow != table.workflow or record.dedupe_key != dedupe
@@ -605,11 +633,12 @@ def written_back(names: Sequence[str], record: Record, prefix: str = "") -> dict
     return {f"{prefix}{name}": value for name, value in zip(names, values_of(names, record), strict=True)}
 
 
-def _context(record: Record, url: str) -> str:
+def _context(record: Record, file: str, where: str | None) -> str:
+    """The data, or where they stand if they are longer than a cell: in the record's file of the folder."""
     if len(record.data) <= MOST_CHARACTERS:
         return record.data
-    where = f"{url}/records/{record.record_id}" if url else f"quire show {record.record_id}"
-    return dump({"longer_than_a_cell": len(record.data), "see": where})
+    more = {"file": file} if file else {}
+    return dump({"longer_than_a_cell": len(record.data), "see": where or f"quire show {record.record_id}", **more})
 
 
 def _object(text: Any) -> dict[str, Any]:

@@ -28,9 +28,12 @@ export function approvalsPage(main) {
 
 export function errorsPage(main) {
   const place = h("div", { class: "cards" });
-  put(main, h("h1", {}, "Errors by cause"), place);
+  const sheets = h("div", { class: "cards" });
+  put(main, h("h1", {}, "Errors by cause"), sheets, place);
   return lively(["changes", "reset", "counts"], async () => {
-    const groups = await get("/api/errors");
+    const [groups, tables] = [await get("/api/errors"), await get("/api/tables")];
+    put(sheets, tables.map((each) => h("article", { class: "card" }, h("div", { class: "title" }, h("h2", {}, "The sheet")),
+      h("pre", { class: "problem" }, each.text), h("p", { class: "quiet" }, `${each.since ? `since ${moment(each.since)} · ` : ""}${each.remedy}`))));
     put(place, groups.length ? groups.map((group) => h("article", { class: "card", "aria-label": `${group.count} with one cause` },
       h("div", { class: "title" }, h("h2", {}, group.cause), h("b", { class: "big" }, group.count.toLocaleString())),
       h("p", { class: "quiet" }, `${group.workflow} · ${group.step} · ${moment(group.first_at)} to ${moment(group.latest_at)}`),

@@ -41,6 +41,11 @@ team = "slack:$QUIRE_SLACK_URL"
 otlp = "http://localhost:4318"
 logs = "json"
 
+[state_table]
+header = "3"
+record_id = "Execution_ID"
+status = "Current_State"
+
 [states.claims]
 tab = "Claims"
 status = "Task_Status"
@@ -72,6 +77,7 @@ MORE = {
     "oidc": "[sign-in](server.md#signing-in-with-openid-connect)",
     "alerts": "[alerts](alerts.md)",
     "telemetry": "[telemetry](telemetry.md)",
+    "state_table": "[the panel](panel.md#its-columns)",
     "states": "[tables](tables.md#without-python)",
     "google": "[connect Google](guides/connect-google.md)",
     "mcp": "[chat](chat.md)",

@@ -51,6 +51,7 @@ KEYS = (
     Key("alerts", "table", "where people hear of what is stuck: a channel for each name"),
     Key("telemetry", "table", "where traces and metrics go (otlp), and how log lines look (logs)"),
     Key("groups", "tables", "groups of people that questions are put to, and their members"),
+    Key("state_table", "table", "what the columns of the panel's state table are called, in their order; its header"),
     Key("states", "parts", "workflows that are only states, each with its moves and the tab that it is bound to"),
     Key("google", "accounts", "who acts at Google, and a table for each further connection"),
     Key("mcp", "tables", "which acts at Google a chat may ask for"),
@@ -112,6 +113,10 @@ class Config:
     @property
     def groups(self) -> dict[str, list[str]]:
         return dict(self["groups"])
+
+    @property
+    def state_table(self) -> dict[str, str]:
+        return dict(self["state_table"])
 
     @property
     def states(self) -> dict[str, dict[str, Any]]:

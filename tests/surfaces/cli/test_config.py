@@ -133,7 +133,7 @@ def test_config_shows_each_value_and_its_source(project: Project, monkeypatch: p
     assert rows["deps"]["source"] == "default"
     shown = project.quire("config").stdout
     assert "editors: ann@x.eu, bob@x.eu" in shown
-    assert f"flows       {project.path / 'flows.py'}" in shown
+    assert f"flows        {project.path / 'flows.py'}" in shown
 
 
 def test_the_same_ledger_from_below(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

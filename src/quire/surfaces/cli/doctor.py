@@ -311,7 +311,7 @@ async def _panel(session: Session, client: Client, found: list[Finding]) -> None
         found.append(warning(f"the panel is not installed here: {error}; {install('google')}"))
         return
     try:
-        found.extend(Finding(*each) for each in await examine(client.ledger, where))
+        found.extend(Finding(*each) for each in await examine(client.ledger, where, session.config.state_table))
     except QuireError as error:
         found.append(problem(str(error)))
 

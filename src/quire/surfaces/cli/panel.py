@@ -50,7 +50,7 @@ async def _opened(session: Session, client: Client, url: str) -> AsyncIterator[P
 
     async with (
         opened_folder(session, client.ledger) as folder,
-        Panel(client, url, groups=session.config.groups, folder=folder) as opened,
+        Panel(client, url, groups=session.config.groups, folder=folder, columns=session.config.state_table) as opened,
     ):
         yield opened
 
@@ -127,10 +127,13 @@ def script(session: Session, url: str) -> int:
         raise InputError("the script calls Quire from Google: name its address with --url, or public_url in quire.toml")
 
     async def work(client: Client) -> str:
+        from quire.surfaces.panel.columns import arranged
+        from quire.surfaces.panel.layout import COMMAND
         from quire.surfaces.panel.script import script_of
         from quire.surfaces.panel.tables.kept import status_headers
 
-        return script_of(client, f"{where}/wake", await status_headers(client.ledger))
+        command = arranged(session.config.state_table).titles[COMMAND]
+        return script_of(client, f"{where}/wake", await status_headers(client.ledger), command)
 
     click.echo(session.with_client(work), nl=False)
     return Exit.OK

@@ -31,10 +31,13 @@ class Command(NamedTuple):
     shown: Row
     #: What is asked changed while the word was typed: it is not known which question it answers.
     torn: bool = False
+    #: It was typed over the next step: the record shall go there.
+    moves: bool = False
 
 
 def change_id(book: str, command: Command) -> str:
-    bound = [book, command.record_id, command.shown.version, command.shown.code, command.word.casefold()]
+    word = f">{command.word}" if command.moves else command.word
+    bound = [book, command.record_id, command.shown.version, command.shown.code, word.casefold()]
     return "sheet-" + hashlib.sha256("\n".join(bound).encode()).hexdigest()[:32]
 
 
@@ -61,6 +64,13 @@ async def obeyed(client: Client, book: str, command: Command, groups: Mapping[st
     record, upper = found[0], word.upper()
     if await client.made(record_id, id_):
         return f"{upper}: done"
+    if command.moves:
+        _fresh(record, command.shown)
+        definition = await client.definition(record.workflow)
+        legal: list[str] = next((step["then"] for step in definition["steps"] if step["name"] == record.step), [])
+        step = next((name for name in legal if name.casefold() == word.casefold()), word)
+        await client.move(record_id, step, by=BY, change_id=id_)
+        return f"{step}: moved"
     if upper == CANCEL:
         after = await client.cancel(record_id, by=BY, reason="cancelled in the sheet", change_id=id_)
         return "CANCEL: it is asked to stop" if after.status is Status.RUNNING else "CANCEL: done"

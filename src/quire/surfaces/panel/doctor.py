@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from quire.explain import words
@@ -12,6 +13,7 @@ from quire.ledger.base import Ledger
 from quire.model.codec import parse
 from quire.surfaces import waking
 from quire.surfaces.panel.book import Book, Rows
+from quire.surfaces.panel.columns import Arrangement, arranged
 from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, STATE_ID, TABLE, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import drawn_by
 from quire.surfaces.panel.reading import header_of
@@ -36,12 +38,13 @@ class Found(NamedTuple):
     what: str
 
 
-async def examine(ledger: Ledger, url: str) -> list[Found]:
+async def examine(ledger: Ledger, url: str, columns: Mapping[str, str] | None = None) -> list[Found]:
+    """``columns``: of the state table, as they are configured."""
     book = Book(url)
     found: list[Found] = []
     await book.open()
     try:
-        found += await _sheet(ledger, book)
+        found += await _sheet(ledger, book, arranged(columns or {}))
     except GoogleError as error:
         return [Found("problem", f"the panel {url} cannot be reached: {error}")]
     finally:
@@ -56,12 +59,12 @@ async def _tables(ledger: Ledger, book: str) -> list[Found]:
     for kept in await kept_tables(ledger, book):
         said = [kept.problem] if kept.problem else [f"{kept.tab!r}: {text}" for text in kept.named]
         found += [Found("warning", text) for text in said]
-        if not said:
+        if not said and kept.workflow:
             found.append(Found("well", f"the rows of {kept.tab!r} go through {kept.workflow!r}"))
     return found
 
 
-async def _sheet(ledger: Ledger, book: Book) -> list[Found]:
+async def _sheet(ledger: Ledger, book: Book, arrangement: Arrangement) -> list[Found]:
     fields = "sheets(properties(sheetId,title,hidden),protectedRanges(range))"
     answer = await book.sheets.spreadsheets_get(book.spreadsheet_id, fields=fields, urgency=Urgency.VIEW)
     tabs = {tab["properties"].get("sheetId", 0): tab for tab in answer.get("sheets", [])}
@@ -79,7 +82,7 @@ async def _sheet(ledger: Ledger, book: Book) -> list[Found]:
         if not tabs[TABLE_ID].get("protectedRanges"):
             text = f"nothing warns people who type over the engine's columns of {title!r}; what they type is put back"
             found.append(Found("warning", text))
-        found += _header(title, (await book.read([TABLE_ID]))[TABLE_ID])
+        found += _header(title, (await book.read([TABLE_ID]))[TABLE_ID], arrangement)
     if STATE_ID in tabs and not await fills_blanks(book):
         text = "this book cannot fill a cell only if it is blank; blank cells of the engine are written by their place"
         found.append(Found("warning", text))
@@ -101,9 +104,9 @@ def _hidden(tab: dict[str, Any]) -> list[Found]:
     return found
 
 
-def _header(title: str, grid: Rows) -> list[Found]:
-    _, columns = header_of(grid)
-    missing = [name for name in TABLE if name not in columns]
+def _header(title: str, grid: Rows, arrangement: Arrangement) -> list[Found]:
+    _, columns = header_of(grid, arrangement)
+    missing = [arrangement.titles[name] for name in TABLE if name not in columns]
     if not missing:
         return [Found("well", f"the table {title!r} has its {len(TABLE)} columns")]
     text = f"the header of {title!r} has drifted: {', '.join(missing)} is not there; the panel adds what is missing at "

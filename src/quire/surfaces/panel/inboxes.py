@@ -6,7 +6,6 @@ dies after the start leaves a record: the ledger answers the same start with the
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,9 +21,7 @@ from quire.surfaces.panel.inbox import NEW, SCHEDULED, UNSTARTED, Hidden, Inbox,
 from quire.surfaces.panel.layout import INBOX_ID, INBOX_STATE, INBOX_WIDTH, wider
 from quire.surfaces.panel.starting import REFUSED, Starter, taken_already
 from quire.surfaces.panel.table import cut
-from quire.surfaces.panel.tables import kept as keeping
-
-log = logging.getLogger(__name__)
+from quire.surfaces.panel.tables.kept import Problems
 
 #: New rows that one batch gives ids.
 MOST_ROWS = 100
@@ -41,16 +38,14 @@ class Pass(NamedTuple):
 
 
 class Inboxes:
-    def __init__(self, client: Client, book: Book) -> None:
+    def __init__(self, client: Client, book: Book, problems: Problems) -> None:
         self._client = client
-        self._book = book
+        self._problems = problems
         self._starter = Starter(client, book)
         #: What each tab's rows without an id said at the last look: a row that is being typed is let be.
         self._seen: dict[int, set[str]] = {}
         self._tried: dict[int, str] = {}
         self._written: Written[Hidden] = Written()
-        #: What is wrong with each tab's header.
-        self._problems: dict[int, str] = {}
 
     async def look(
         self,
@@ -72,7 +67,8 @@ class Inboxes:
         requests: list[Request] = []
         again = False
         for sheet_id, inbox in inboxes.items():
-            if await self._problem(inbox, sheet_id, grids.get(sheet_id, ())):
+            problem = pure.doubled(inbox, grids.get(sheet_id, ()))
+            if await self._problems.name(sheet_id, inbox.tab, inbox.workflow, problem):
                 continue
             sheet = pure.read(inbox, sheet_id, grids.get(sheet_id, ()), wanted, title)
             if sheet.missing:
@@ -94,19 +90,6 @@ class Inboxes:
         self._written.know(wanted)
         shown = hidden_rows(INBOX_ID, found, wanted, size, _cells)
         return Pass([*shown, *requests], again, soon)
-
-    async def _problem(self, inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]]) -> bool:
-        """Whether the header is not as it must be. It is named as that of a table is; nothing is written meanwhile."""
-        problem = pure.doubled(inbox, grid)
-        if problem != self._problems.get(sheet_id):
-            ledger, book = self._client.ledger, self._book.spreadsheet_id
-            kept, version = await keeping.load(ledger, book, sheet_id)
-            new = kept._replace(tab=inbox.tab, workflow=inbox.workflow, begun=True, problem=problem)
-            if new.problem != kept.problem:
-                log.warning("the inbox %r of %s: %s", inbox.tab, self._book.url, problem or "its header is right again")
-                await keeping.save(ledger, book, sheet_id, new._replace(since=await ledger.now()), version)
-            self._problems[sheet_id] = problem
-        return bool(problem)
 
     def forget(self) -> None:
         """What was written last is not sure any more."""

@@ -120,8 +120,10 @@ def colour(code: str) -> dict[str, float]:
     return {name: int(code[at : at + 2], 16) / 255 for name, at in (("red", 0), ("green", 2), ("blue", 4))}
 
 
-def _add(sheet_id: int, title: str, rows: int, columns: int, *, hidden: bool, index: int | None = None) -> Request:
-    grid = {"rowCount": rows, "columnCount": columns, "frozenRowCount": 1}
+def _add(
+    sheet_id: int, title: str, rows: int, columns: int, *, hidden: bool, index: int | None = None, top: int = 0
+) -> Request:
+    grid = {"rowCount": rows, "columnCount": columns, "frozenRowCount": top + 1}
     properties: dict[str, Any] = {"sheetId": sheet_id, "title": title, "hidden": hidden, "gridProperties": grid}
     if index is not None:
         properties["index"] = index
@@ -137,8 +139,8 @@ def _protect(sheet_id: int, what: str, columns: tuple[int, int] | None = None) -
     return {"addProtectedRange": {"protectedRange": held | ({"warningOnly": True} if columns is not None else {})}}
 
 
-def _bold(sheet_id: int, columns: int) -> Request:
-    area = {"sheetId": sheet_id, "startRowIndex": 0, "endRowIndex": 1, "endColumnIndex": columns}
+def _bold(sheet_id: int, columns: int, top: int = 0) -> Request:
+    area = {"sheetId": sheet_id, "startRowIndex": top, "endRowIndex": top + 1, "endColumnIndex": columns}
     form = {"textFormat": {"bold": True}, "backgroundColor": colour("f3f3f3")}
     fields = "userEnteredFormat(textFormat.bold,backgroundColor)"
     return {"repeatCell": {"range": area, "cell": {"userEnteredFormat": form}, "fields": fields}}
@@ -164,15 +166,15 @@ def _coloured(sheet_id: int, column: int) -> list[Request]:
     ]
 
 
-def _widths(sheet_id: int) -> list[Request]:
+def _widths(sheet_id: int, order: Sequence[str]) -> list[Request]:
     return [
         {
             "updateDimensionProperties": {
                 "range": {
                     "sheetId": sheet_id,
                     "dimension": "COLUMNS",
-                    "startIndex": TABLE.index(name),
-                    "endIndex": TABLE.index(name) + 1,
+                    "startIndex": order.index(name),
+                    "endIndex": order.index(name) + 1,
                 },
                 "properties": {"pixelSize": wide},
                 "fields": "pixelSize",
@@ -209,17 +211,21 @@ def make_table_state(titles: Iterable[str]) -> list[Request]:
     ]
 
 
-def make_table(titles: Iterable[str]) -> list[Request]:
+def make_table(titles: Iterable[str], order: Sequence[str], header: Sequence[str], top: int) -> list[Request]:
+    """``order``: the columns as the engine calls them; ``header``: as people do; ``top``: the row of the header."""
     title = free_title(_TITLES[TABLE_ID], titles)
-    before, after = TABLE.index(COMMAND), TABLE.index(COMMAND) + 1
+    before, after = order.index(COMMAND), order.index(COMMAND) + 1
     return [
-        _add(TABLE_ID, title, 2, len(TABLE) + 5, hidden=False, index=0),
-        texts(TABLE_ID, 0, [TABLE]),
-        _bold(TABLE_ID, len(TABLE)),
-        *_coloured(TABLE_ID, TABLE.index("status")),
-        *_widths(TABLE_ID),
-        _protect(TABLE_ID, "Quire's columns: what is typed here is put back", (0, before)),
-        _protect(TABLE_ID, "Quire's columns: what is typed here is put back", (after, len(TABLE))),
+        _add(TABLE_ID, title, top + 2, len(order) + 5, hidden=False, index=0, top=top),
+        texts(TABLE_ID, top, [header]),
+        _bold(TABLE_ID, len(order), top),
+        *_coloured(TABLE_ID, order.index("status")),
+        *_widths(TABLE_ID, order),
+        *(
+            _protect(TABLE_ID, "Quire's columns: what is typed here is put back", (first, last))
+            for first, last in ((0, before), (after, len(order)))
+            if first < last
+        ),
     ]
 
 

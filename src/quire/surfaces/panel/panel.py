@@ -33,6 +33,7 @@ from quire.surfaces.panel.binding import Written
 from quire.surfaces.panel.book import Book, Rows, Tab
 from quire.surfaces.panel.cells import At, Request, refers, replace
 from quire.surfaces.panel.changes import Changes, Watcher, rows_of
+from quire.surfaces.panel.columns import arranged
 from quire.surfaces.panel.commands import BY, Command, obey
 from quire.surfaces.panel.inboxes import Inboxes
 from quire.surfaces.panel.inboxes import Pass as InboxPass
@@ -41,6 +42,7 @@ from quire.surfaces.panel.lease import Lease
 from quire.surfaces.panel.reading import Table
 from quire.surfaces.panel.table import Row, panel_row
 from quire.surfaces.panel.tables import lines
+from quire.surfaces.panel.tables.kept import Problems
 from quire.surfaces.panel.tables.tables import Pass as TablePass
 from quire.surfaces.panel.tables.tables import Tables
 from quire.surfaces.panel.tabs import Tabs
@@ -67,15 +69,21 @@ class Panel:
         *,
         groups: Mapping[str, Sequence[str]] | None = None,
         folder: Folder | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> None:
-        """``folder``: where the files of records stand; data that are too long for a cell are linked there."""
+        """``folder``: where the files of records stand; data that are too long for a cell are linked there.
+
+        ``columns``: what the columns of the state table are called, in their order, and the row of its ``header``.
+        """
         self.client = client
         self.book = Book(url)
         self.groups = groups or {}
         self.lease = Lease(client.ledger, self.book.spreadsheet_id, client.clock)
-        self.tabs = Tabs(client, self.book, self.lease)
+        self._arrangement = arranged(columns or {})
+        self.tabs = Tabs(client, self.book, self.lease, self._arrangement)
+        self._problems = Problems(client.ledger, self.book)
         self._watcher = Watcher(client)
-        self._inboxes = Inboxes(client, self.book)
+        self._inboxes = Inboxes(client, self.book, self._problems)
         self._tables = Tables(client, self.book, self.groups, self._file_of)
         self._folder = folder
         #: What each hidden row holds, by our last write; None: not known.
@@ -228,7 +236,9 @@ class Panel:
         panel = state.pop(PANEL_ROW, None)
         edited = heal.hidden(state, self._drawn)
         restored += [drawing.hidden_row(place, state[place]) for place in edited]
-        table = reading.read(grids[TABLE_ID], state, title)
+        table = reading.read(grids[TABLE_ID], state, title, self._arrangement)
+        if await self._problems.name(TABLE_ID, self.tabs.title(TABLE_ID), "", table.doubled):
+            return False, False
         if table.renamed and await self.tabs.renamed():
             return False, True
         if table.missing:
@@ -332,21 +342,21 @@ class Panel:
         clears: list[Request] = []
         column = table.columns[COMMAND]
         for line in table.lines:
-            word = str(line.command).strip()
-            if not word:
+            word, moved = str(line.command).strip(), reading.typed_step(line, state[line.place])
+            if not word and not moved:
                 continue
             at = At(TABLE_ID, line.row, column)
             if refers(line.command) is not None:  # of ours: it met this cell when people moved columns
                 clears.append(replace(at, line.command, ""))
                 continue
-            shown = state[line.place]
-            command = Command(line.record_id, word, shown, torn=line.record_id in self._torn)
+            torn = line.record_id in self._torn
+            command = Command(line.record_id, word or moved, state[line.place], torn=torn, moves=not word)
             reply = await obey(self.client, self.book.spreadsheet_id, command, self.client.clock, self.groups)
-            log.info("the panel %s: %r beside %r: %s", self.book.url, word, line.record_id, reply)
+            log.info("the panel %s: %r beside %r: %s", self.book.url, command.word, line.record_id, reply)
             replies[line.record_id] = reply
-            text = line.command if isinstance(line.command, str) else (await self.book.shown([at])).get(at, "")
-            if text:
-                clears.append(replace(at, text, ""))
+            if word:
+                text = line.command if isinstance(line.command, str) else (await self.book.shown([at])).get(at, "")
+                clears += [replace(at, text, "")] if text else []
         return replies, clears
 
     async def _typed_before(self, before: Mapping[int, Row], after: Mapping[int, Row], title: str) -> set[str]:
@@ -358,7 +368,7 @@ class Panel:
         if not new:
             return set()
         grids = await self.book.read([TABLE_ID])
-        lines = reading.read(grids[TABLE_ID], after, title).lines
+        lines = reading.read(grids[TABLE_ID], after, title, self._arrangement).lines
         return {line.record_id for line in lines if line.record_id in new and str(line.command).strip()}
 
     async def _stop(self, grid: Sequence[Sequence[Any]]) -> tuple[list[Request], str]:
@@ -396,7 +406,7 @@ class Panel:
             return []
         self._watcher.begin_anew()
         self._places = None
-        lines = reading.read(grid, state, title).lines
+        lines = reading.read(grid, state, title, self._arrangement).lines
         ids = {row.record_id for row in state.values()}
         torn = [line for line in lines if any(d.name == "record_id" and d.found in ids for d in line.damages)]
         if 2 * len(torn) <= len(lines):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from quire.surfaces.panel.binding import Bound, Gap, Grid, cell_at, one_each
 from quire.surfaces.panel.cells import refers
+from quire.surfaces.panel.columns import PLAIN, Arrangement
 from quire.surfaces.panel.layout import COMMAND, ENGINE, STATE, TABLE, TABLE_ID
 from quire.surfaces.panel.table import Row
 
@@ -44,22 +45,23 @@ class Table(NamedTuple):
     loose: frozenset[str] = frozenset()
     #: Cells of ours refer to a tab of another title: the hidden tab may have been renamed.
     renamed: bool = False
+    #: Which of our columns stands there twice, in a sentence.
+    doubled: str = ""
 
 
-def header_of(grid: Grid) -> tuple[int, dict[str, int]]:
+def header_of(grid: Grid, arrangement: Arrangement = PLAIN) -> tuple[int, dict[str, int]]:
     """Where the header is: the row with most of our names in it; and where each of our columns is."""
     best: tuple[int, dict[str, int]] = (0, {})
     for number, row in enumerate(grid[:50]):
-        names = [str(value).strip() for value in row]
-        found = {name: names.index(name) for name in TABLE if name in names}
+        found = arrangement.find(row)
         if len(found) > len(best[1]):
             best = number, found
     return best
 
 
-def read(grid: Grid, state: Mapping[int, Row], title: str) -> Table:
+def read(grid: Grid, state: Mapping[int, Row], title: str, arrangement: Arrangement = PLAIN) -> Table:
     """``state``: the hidden rows by their place; ``title``: of the hidden tab."""
-    header, columns = header_of(grid)
+    header, columns = header_of(grid, arrangement)
     bound = Bound(TABLE_ID, columns, _HIDDEN, {place: row.record_id for place, row in state.items()}, title)
     lines, loose = [], set()
     for number, cells in enumerate(grid):
@@ -76,7 +78,15 @@ def read(grid: Grid, state: Mapping[int, Row], title: str) -> Table:
     missing = tuple(name for name in TABLE if name not in columns)
     odd = bool(loose) or any(line.damages for line in chosen)
     renamed = odd and _renamed(grid, columns, title)
-    return Table(header, columns, tuple(chosen), tuple(copies), missing, bound, frozenset(loose), renamed)
+    doubled = arrangement.doubled(grid[header]) if grid else ""
+    return Table(header, columns, tuple(chosen), tuple(copies), missing, bound, frozenset(loose), renamed, doubled)
+
+
+def typed_step(line: Line, shown: Row) -> str:
+    """What a person typed over ``next_step``: where the record shall go; empty: nothing was typed there."""
+    found = next((gap.found for gap in line.damages if gap.name == "next_step"), "")
+    text = found.strip() if isinstance(found, str) and not found.startswith("=") and "#REF!" not in found else ""
+    return "" if text.casefold() == shown.next_step.casefold() else text
 
 
 def _renamed(grid: Grid, columns: Mapping[str, int], title: str) -> bool:

@@ -80,13 +80,14 @@ function quireType_(word) {
     SpreadsheetApp.getUi().alert('Select rows of the state table first.');
     return;
   }
-  const header = sheet.getRange(1, 1, 1, sheet.getLastColumn()).getValues()[0];
-  const column = header.indexOf(QUIRE.command) + 1;
+  const top = sheet.getDataRange().getValues().slice(0, 50);
+  const header = top.findIndex(function (row) { return row.indexOf(QUIRE.command) >= 0; });
+  const column = header < 0 ? 0 : top[header].indexOf(QUIRE.command) + 1;
   if (column === 0) {
     SpreadsheetApp.getUi().alert('There is no column ' + QUIRE.command + '.');
     return;
   }
-  quireFill_(sheet, column, 2, word);
+  quireFill_(sheet, column, header + 2, word);
 }
 
 /** Type a word into this column of the selected rows, not above the first row with data. */
@@ -144,14 +145,14 @@ function quireWake_(why) {
 """
 
 
-def script_of(client: Client, url: str, status: Sequence[str] = ()) -> str:
+def script_of(client: Client, url: str, status: Sequence[str] = (), command: str = COMMAND) -> str:
     """The script for this ledger's panel, which calls this address. ``status``: headers of tables' status columns."""
     settings = {
         "url": url,
         "secret": wake_secret(client.keyring),
         "table": TABLE_ID,
         "panel": PANEL_ID,
-        "command": COMMAND,
+        "command": command,
         "stop": STOP_LABEL,
         "status": sorted({normal(name) for name in status}),
         "again": AGAIN,

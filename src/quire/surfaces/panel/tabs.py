@@ -13,6 +13,7 @@ from quire.ledger import engine
 from quire.surfaces.panel import inbox, layout, result
 from quire.surfaces.panel.book import Book, Rows, Tab
 from quire.surfaces.panel.cells import At, Request, fill, replaced, write
+from quire.surfaces.panel.columns import Arrangement
 from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, PROOF, STATE_ID, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import Lease
 from quire.surfaces.panel.reading import Table
@@ -26,7 +27,8 @@ LOOK_SECONDS = 600.0
 
 
 class Tabs:
-    def __init__(self, client: Client, book: Book, lease: Lease) -> None:
+    def __init__(self, client: Client, book: Book, lease: Lease, arrangement: Arrangement) -> None:
+        self.arrangement = arrangement
         self._client = client
         self._book = book
         self._lease = lease
@@ -69,7 +71,7 @@ class Tabs:
         definitions = await engine.definitions(self._client.ledger)
         declared = [each for known in definitions for each in inbox.declared(known)]
         tables = [each for known in definitions for each in tables_of(known)]
-        requests = _made(tabs, inboxes=bool(declared), tables=bool(tables))
+        requests = _made(self.arrangement, tabs, inboxes=bool(declared), tables=bool(tables))
         self._answer_deletion(tabs, inboxes=bool(declared), tables=bool(tables))
         places, made = self._inbox_tabs(declared, tabs)
         if requests or made:
@@ -150,12 +152,13 @@ class Tabs:
         over = wide + len(table.missing) - tabs[TABLE_ID].columns
         requests: list[Request] = [layout.wider(TABLE_ID, over)] if over > 0 else []
         for number, name in enumerate(table.missing):
-            requests += fill(At(TABLE_ID, table.header, wide + number), name, blanks=self.blanks)
+            title = self.arrangement.titles[name]
+            requests += fill(At(TABLE_ID, table.header, wide + number), title, blanks=self.blanks)
         await self._book.write(requests)
         log.warning("the panel %s: the columns %s are back at the end", self._book.url, ", ".join(table.missing))
 
 
-def _made(tabs: Mapping[int, Tab], *, inboxes: bool, tables: bool) -> list[Request]:
+def _made(arrangement: Arrangement, tabs: Mapping[int, Tab], *, inboxes: bool, tables: bool) -> list[Request]:
     """What makes the panel's tabs that are not there."""
     titles = [tab.title for tab in tabs.values()]
     state_title = tabs[STATE_ID].title if STATE_ID in tabs else layout.free_title("quire_state", titles)
@@ -163,7 +166,8 @@ def _made(tabs: Mapping[int, Tab], *, inboxes: bool, tables: bool) -> list[Reque
     if STATE_ID not in tabs:
         requests += layout.make_state(titles)
     if TABLE_ID not in tabs:
-        requests += layout.make_table(titles)
+        header = [arrangement.titles[name] for name in arrangement.order]
+        requests += layout.make_table(titles, arrangement.order, header, arrangement.header)
     if PANEL_ID not in tabs:
         requests += layout.make_panel(titles, state_title)
     if inboxes and INBOX_ID not in tabs:

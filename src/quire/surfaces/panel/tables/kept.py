@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,7 +12,10 @@ from quire.ledger import engine
 from quire.ledger.base import Ledger
 from quire.model.codec import dump, parse
 from quire.model.side import Setting
+from quire.surfaces.panel.book import Book
 from quire.surfaces.panel.tables.declaration import declared
+
+log = logging.getLogger(__name__)
 
 #: The first look at a tab with more rows to start than this asks once.
 MOST_UNASKED = 25
@@ -52,6 +56,27 @@ async def save(ledger: Ledger, book: str, sheet_id: int, kept: Kept, version: in
 async def of_book(ledger: Ledger, book: str) -> list[Kept]:
     found: list[Any] = [parse(setting.value) for setting in await ledger.settings(f"{TABLES}{book}/")]
     return [Kept(**each) for each in found]
+
+
+class Problems:
+    """Names what is wrong with the header of an inbox or of the state table, as that of a table is named."""
+
+    def __init__(self, ledger: Ledger, book: Book) -> None:
+        self._ledger = ledger
+        self._book = book
+        #: What this process said last of each tab.
+        self._said: dict[int, str] = {}
+
+    async def name(self, sheet_id: int, tab: str, workflow: str, problem: str) -> bool:
+        """Say it in the log, and keep it for doctor and dashboard. Answers whether there is a problem."""
+        if problem != self._said.get(sheet_id):
+            kept, version = await load(self._ledger, self._book.spreadsheet_id, sheet_id)
+            if problem != kept.problem:
+                log.warning("%s of %s: %s", tab, self._book.url, problem or "its header is right again")
+                new = Kept(tab, workflow, begun=True, problem=problem, since=await self._ledger.now())
+                await save(self._ledger, self._book.spreadsheet_id, sheet_id, new, version)
+            self._said[sheet_id] = problem
+        return bool(problem)
 
 
 async def status_headers(ledger: Ledger) -> list[str]:

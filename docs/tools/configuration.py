@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from quire.ledger.busy import VARIABLE as LOCK_TIMEOUT
 from quire.ledger.engine import KEYRING_FILE
 from quire.surfaces.alerts.channel import KINDS, PASSWORD
 from quire.surfaces.config import DEFAULT_LEDGER, KEYS, Key
@@ -96,6 +97,8 @@ VARIABLES = {
     KEYRING_FILE: "a file with the keys that sign receipts, links and calls; without it the ledger keeps them "
     "([who may see the book](sheets.md#who-may-see-the-book))",
     PASSWORD: "the password of the mail server that alerts go through ([alerts](alerts.md))",
+    LOCK_TIMEOUT: "how many seconds a write waits for a lock of SQLite or PostgreSQL, until it says that all is busy; "
+    "without it 60 (PostgreSQL: 30)",
     "QUIRE_GOOGLE": "where acts on Google Workspace go, for instance to the emulator ([Workspace](workspace.md)); "
     "`QUIRE_GOOGLE_NAME` for the connection of that name",
     "GOOGLE_APPLICATION_CREDENTIALS": "the key file of a service account, for sheets and Drive ([a sheet](sheets.md))",

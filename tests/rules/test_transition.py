@@ -559,7 +559,7 @@ REFUSALS: dict[str, tuple[Callable[[], Move], str]] = {
     ),
     "move of what has ended": (
         lambda: transition.move(a_record(D), NOW, "ann", "next", ["next"], rests=False, ends=False),
-        "cannot move 'r': it is DONE",
+        "Invalid state transition: Cannot move from DONE to next. ('r' is DONE)",
     ),
     "move to a step that is no successor": (
         lambda: transition.move(a_record(W), NOW, "ann", "nxt", ["next", "archive"], rests=False, ends=False),

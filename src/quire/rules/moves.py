@@ -380,7 +380,10 @@ def move(record: Record, now: float, by: str, step: str, legal: Collection[str],
     if record.status is Status.RUNNING:
         raise _refuse(record, "move", "it is RUNNING; wait for its step to end")
     if record.status in (Status.DONE, Status.CANCELLED) or record.step == UNDO:
-        raise _refuse(record, "move", f"it is {record.status}")
+        here = record.status if record.step in ("", UNDO) else record.step
+        raise IllegalMove(
+            f"Invalid state transition: Cannot move from {here} to {step}. ({record.record_id!r} is {record.status})"
+        )
     if step not in legal:
         where = ", ".join(repr(name) for name in sorted(legal)) or "nowhere"
         raise IllegalMove(

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable
+from quire.ledger.busy import lock_timeout
 from quire.ledger.postgres.address import Address
 from quire.ledger.postgres.pool import Pool
 from quire.ledger.postgres.pooler import Mode, is_pooled, mode_of
@@ -110,7 +111,7 @@ class Server:
     async def connected(self, *, by_index: bool, address: Address | None = None) -> Wire:
         settings = {
             "idle_in_transaction_session_timeout": f"{SILENCE_SECONDS}s",
-            "lock_timeout": f"{int(PATIENCE_SECONDS / 2)}s",
+            "lock_timeout": f"{int(1000 * min(lock_timeout(PATIENCE_SECONDS / 2), PATIENCE_SECONDS))}ms",
             "statement_timeout": f"{int(PATIENCE_SECONDS)}s",
             # A statement that waits for a lock although its process is gone gives up.
             "client_connection_check_interval": "2s",

@@ -25,6 +25,7 @@ from typing import Any
 
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused
 from quire.installing import install
+from quire.ledger.busy import busy
 from quire.ledger.postgres.names import qualified
 
 try:
@@ -500,6 +501,8 @@ class Wire:
         # 26000: it stands on a statement of the flush before it, which failed before that was prepared.
         if state in ("40001", "40P01", "23505", "26000"):
             return Clash(text, exists=state == "23505")
+        if state == "55P03":
+            return busy("a row of the PostgreSQL server")
         if isinstance(error, psycopg.DataError | psycopg.IntegrityError) or state[:2] == "54":
             return Spoiled(text)
         if isinstance(

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable
+from quire.ledger.busy import busy, lock_timeout
 from quire.ledger.queries import migrations
 from quire.ledger.sqlite.checkpoints import OLDEST, Checkpoints, about_library
 from quire.ledger.sqlite.view import snapshot
@@ -73,7 +74,7 @@ class LedgerFile:
     def connected(self) -> sqlite3.Connection:
         with quire_errors(self.path):
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
-            db.execute(f"PRAGMA busy_timeout = {int(PATIENCE_SECONDS * 1000)}")
+            db.execute(f"PRAGMA busy_timeout = {int(lock_timeout(PATIENCE_SECONDS) * 1000)}")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
             db.execute("PRAGMA cache_size = -32768")
@@ -82,7 +83,7 @@ class LedgerFile:
     @contextmanager
     def transaction(self, db: sqlite3.Connection, *, in_line: bool = True) -> Iterator[None]:
         """Write in one transaction. ``in_line``: wait for a turn among the writers first."""
-        self._writer_lock.begin(db, PATIENCE_SECONDS, in_line=in_line)
+        self._writer_lock.begin(db, lock_timeout(PATIENCE_SECONDS), in_line=in_line)
         try:
             yield
             db.execute("COMMIT")
@@ -109,7 +110,7 @@ class LedgerFile:
         """Bring the file up to date, one numbered script at a time, under the write lock."""
         if sqlite3.sqlite_version_info < OLDEST:
             raise LedgerError(about_library())
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + lock_timeout(PATIENCE_SECONDS)
         while True:
             try:
                 with snapshot(db):
@@ -188,6 +189,8 @@ def quire_errors(path: Path) -> Iterator[None]:
             raise LedgerUnavailable(f"the disk under {str(path)!r} is full; make room, nothing was changed") from error
         if "unable to open" in text or "readonly" in text:
             raise LedgerError(f"the ledger {str(path)!r} cannot be opened for writing: {text}") from error
+        if "locked" in text:
+            raise busy(f"the ledger {str(path)!r}") from error
         if isinstance(error, sqlite3.OperationalError):
             raise LedgerUnavailable(f"the ledger {str(path)!r} did not answer: {text}") from error
         raise LedgerError(f"the ledger {str(path)!r} refuses: {text}") from error

@@ -39,6 +39,12 @@ def current(record_id: str, runs: Mapping[str, int]) -> str:
     return id_of(first, max(run, runs.get(first, 1)))
 
 
+def dedupe_key(book: str, sheet_id: int, row: TableRow) -> str:
+    """Return what tells the start of this row's record from every other start."""
+    _, run = run_of(row.record_id)
+    return f"table|{book}|{sheet_id}|{row.key}" + (f"|{run}" if run > 1 else "")
+
+
 def rebound(row: TableRow, line: Line, record_id: str, word: str, was: str) -> TableRow:
     """Return the hidden row of a row that is about to start its next record."""
     key = record_id if row.key == row.record_id else row.key

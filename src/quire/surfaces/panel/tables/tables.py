@@ -586,8 +586,7 @@ class _Look:
         answers: dict[int, tuple[str, Record | None]] = {}
         for place, line in waiting.items():
             row = self.wanted[place]
-            _, run = again.run_of(row.record_id)
-            dedupe = f"table|{tables._book.spreadsheet_id}|{self.sheet_id}|{row.key}" + (f"|{run}" if run > 1 else "")
+            dedupe = again.dedupe_key(tables._book.spreadsheet_id, self.sheet_id, row)
             record = there.get(row.record_id)
             if record is not None:
                 taken = record.workflow != table.workflow or record.dedupe_key != dedupe

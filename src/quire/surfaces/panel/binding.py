@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from quire.surfaces.panel.cells import At, Request, fill, insert_rows, reference, refers, replace, write
+from quire.surfaces.panel.cells import At, Request, fill, insert_rows, reference, refers, replace, wider, write
 
 Grid = Sequence[Sequence[Any]]
 
@@ -186,6 +186,16 @@ class Bound:
         return [replace(At(self.sheet_id, row, column), reference(self.title, self.hidden[name], place), text)]
 
 
+def added(sheet_id: int, header: int, names: Sequence[str], grid: Grid, wide: int, *, blanks: bool) -> list[Request]:
+    """Give the tab columns of ours after the last one that is used. ``wide``: how many columns it has."""
+    first = max([len(cells) for cells in grid[header:]], default=0)
+    over = first + len(names) - wide
+    requests = [wider(sheet_id, over)] if over > 0 else []
+    for number, name in enumerate(names):
+        requests += fill(At(sheet_id, header, first + number), name, blanks=blanks)
+    return requests
+
+
 def one_each(lines: Iterable[tuple[Hashable, L]], rank: Callable[[L], Any]) -> tuple[list[L], list[L]]:
     """Of several rows that are bound to the same, the one of the lowest rank, and the others: copies."""
     found: dict[Hashable, list[L]] = {}
@@ -200,6 +210,24 @@ def one_each(lines: Iterable[tuple[Hashable, L]], rank: Callable[[L], Any]) -> t
 
 
 # -- hidden rows ---------------------------------------------------------------------------------------------------
+
+
+def hidden_cells(grid: Grid, wide: int) -> Iterator[tuple[int, list[str], tuple[Any, ...]]]:
+    """Read the hidden rows of a tab: their places, what stands in their own columns, and what they show after those.
+
+    The blanks at the end, which Google does not send, do not count.
+    """
+    for place, cells in enumerate(grid):
+        if place >= 1 and cells and str(cells[0]) not in ("", RECORD_ID):
+            yield place, [str(cell_at(cells, at)) for at in range(wide)], trimmed(cells[wide:])
+
+
+def trimmed(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Without the blanks at the end."""
+    kept = list(values)
+    while kept and kept[-1] == "":
+        kept.pop()
+    return tuple(kept)
 
 
 class Written(Generic[R]):

@@ -80,6 +80,15 @@ def cell(text: str) -> dict[str, Any]:
     return {"userEnteredValue": {"stringValue": text}} if text else {}
 
 
+def values(given: Sequence[Any]) -> list[dict[str, Any]]:
+    """Cells with these values: boxes and numbers as such, everything else as text."""
+    made = []
+    for value in given:
+        kind = "boolValue" if isinstance(value, bool) else "numberValue" if isinstance(value, int | float) else ""
+        made.append({"userEnteredValue": {kind: value}} if kind else cell(str(value)))
+    return made
+
+
 def formula(text: str) -> dict[str, Any]:
     return {"userEnteredValue": {"formulaValue": text}}
 
@@ -99,6 +108,10 @@ def insert_rows(sheet_id: int, row: int, count: int, *, last: bool = True) -> Re
     """Blank rows before this one; ``last``: there is no such row, they come at the end."""
     span = {"sheetId": sheet_id, "dimension": "ROWS", "startIndex": row, "endIndex": row + count}
     return {"insertDimension": {"range": span, "inheritFromBefore": last}}
+
+
+def wider(sheet_id: int, count: int) -> Request:
+    return {"appendDimension": {"sheetId": sheet_id, "dimension": "COLUMNS", "length": count}}
 
 
 def replace(at: At, was: str, text: str) -> Request:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from quire.client.arguments import checked_id
 from quire.errors import QuireError
 from quire.model.codec import dump
-from quire.surfaces.panel.binding import RECORD_ID, Bound, Gap, cell_at, one_each
+from quire.surfaces.panel.binding import RECORD_ID, Bound, Gap, cell_at, hidden_cells, one_each
 from quire.surfaces.panel.cells import At, Request, letters, replace
 from quire.surfaces.panel.layout import INBOX, INBOX_STATE, WRITE_BACK
 from quire.surfaces.panel.starting import INCOMPLETE, REFUSED
@@ -108,21 +108,7 @@ def normal(name: Any) -> str:
 
 
 def hidden_rows(grid: Sequence[Sequence[Any]]) -> dict[int, Hidden]:
-    found = {}
-    wide = len(INBOX_STATE)
-    for number, cells in enumerate(grid):
-        if number >= 1 and cells and str(cells[0]) not in ("", "record_id"):
-            id_, status, why, tab, print_, at = [str(cells[n]) if n < len(cells) else "" for n in range(wide)]
-            found[number] = Hidden(id_, status, why, tab, print_, at, trimmed(cells[wide:]))
-    return found
-
-
-def trimmed(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Without the blanks at the end, which Google does not send."""
-    kept = list(values)
-    while kept and kept[-1] == "":
-        kept.pop()
-    return tuple(kept)
+    return {place: Hidden._make([*texts, rest]) for place, texts, rest in hidden_cells(grid, len(INBOX_STATE))}
 
 
 def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Mapping[int, Hidden], title: str) -> Sheet:

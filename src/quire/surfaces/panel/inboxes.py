@@ -14,12 +14,12 @@ from quire.clock import new_id
 from quire.model.codec import PLAIN, parse
 from quire.model.record import Record
 from quire.surfaces.panel import inbox as pure
-from quire.surfaces.panel.binding import RECORD_ID, Written, hidden_rows
+from quire.surfaces.panel.binding import RECORD_ID, Written, added, hidden_rows, trimmed
 from quire.surfaces.panel.book import Book
-from quire.surfaces.panel.cells import At, Request, cell, fill
+from quire.surfaces.panel.cells import Request, values
 from quire.surfaces.panel.inbox import NEW, SCHEDULED, UNSTARTED, Hidden, Inbox, Line, Sheet
-from quire.surfaces.panel.layout import INBOX_ID, INBOX_STATE, INBOX_WIDTH, wider
-from quire.surfaces.panel.starting import REFUSED, Starter, taken_already
+from quire.surfaces.panel.layout import INBOX_ID, INBOX_STATE, INBOX_WIDTH
+from quire.surfaces.panel.starting import REFUSED, Starter, edited, says_edited, taken_already
 from quire.surfaces.panel.table import cut
 from quire.surfaces.panel.tables.kept import Problems
 
@@ -72,7 +72,8 @@ class Inboxes:
                 continue
             sheet = pure.read(inbox, sheet_id, grids.get(sheet_id, ()), wanted, title)
             if sheet.missing:
-                requests += _columns(sheet, columns.get(sheet_id, 0), blanks=blanks)
+                wide = columns.get(sheet_id, 0)
+                requests += added(sheet_id, 0, sheet.missing, [sheet.header], wide, blanks=blanks)
                 again = True
                 continue
             requests += pure.clear_strays(sheet, wanted)
@@ -140,7 +141,9 @@ class Inboxes:
                 continue
             row = hidden[place]
             if row.status not in UNSTARTED:
-                wanted[place] = _edited(row, line)
+                same = pure.unedited(line, row)
+                print_ = line.fingerprint if same else row.fingerprint
+                wanted[place] = row._replace(fingerprint=print_, why=edited(row.why, is_edited=not same))
             elif row.status in ("", NEW, SCHEDULED) or self._tried.get(place) != line.fingerprint:
                 waiting[place] = line
         if not waiting:
@@ -186,22 +189,9 @@ class Inboxes:
                 wanted[place] = _with_results(inbox, row, record)
 
 
-_EDITED = "edited after it was started; the record keeps what it was started with"
-
-
-def _edited(row: Hidden, line: Line) -> Hidden:
-    if not pure.unedited(line, row):
-        return row if row.why.endswith(_EDITED) else row._replace(why=cut(f"{row.why}; {_EDITED}".lstrip("; ")))
-    return row._replace(fingerprint=line.fingerprint, why=row.why.removesuffix(_EDITED).removesuffix("; "))
-
-
 def _with_results(inbox: Inbox, row: Hidden, record: Record) -> Hidden:
-    why = record.last_error or record.question or ""
-    if row.why.endswith(_EDITED):
-        why = f"{why}; {_EDITED}".lstrip("; ")
-    return row._replace(
-        status=record.status.value, why=cut(why), written=pure.trimmed(values_of(inbox.write_back, record))
-    )
+    why = edited(record.last_error or record.question or "", is_edited=says_edited(row.why))
+    return row._replace(status=record.status.value, why=cut(why), written=trimmed(values_of(inbox.write_back, record)))
 
 
 def values_of(names: Sequence[str], record: Record) -> list[Any]:
@@ -220,24 +210,5 @@ def values_of(names: Sequence[str], record: Record) -> list[Any]:
     return found
 
 
-def _columns(sheet: Sheet, wide: int, *, blanks: bool) -> list[Request]:
-    """Give the tab our columns, after the last that is used."""
-    first = len(sheet.header)
-    requests: list[Request] = []
-    if first + len(sheet.missing) > wide:
-        requests.append(wider(sheet.bound.sheet_id, first + len(sheet.missing) - wide))
-    for number, name in enumerate(sheet.missing):
-        requests += fill(At(sheet.bound.sheet_id, 0, first + number), name, blanks=blanks)
-    return requests
-
-
 def _cells(row: Hidden) -> list[dict[str, Any]]:
-    made = [cell(str(text)) for text in row[: len(INBOX_STATE)]]
-    for value in row.written[: INBOX_WIDTH - len(INBOX_STATE)]:
-        if isinstance(value, bool):
-            made.append({"userEnteredValue": {"boolValue": value}})
-        elif isinstance(value, int | float):
-            made.append({"userEnteredValue": {"numberValue": value}})
-        else:
-            made.append(cell(str(value)))
-    return made
+    return values([*row[: len(INBOX_STATE)], *row.written[: INBOX_WIDTH - len(INBOX_STATE)]])

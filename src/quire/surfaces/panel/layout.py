@@ -268,10 +268,6 @@ def make_inbox(sheet_id: int, title: str, columns: Sequence[str]) -> list[Reques
     ]
 
 
-def wider(sheet_id: int, count: int) -> Request:
-    return {"appendDimension": {"sheetId": sheet_id, "dimension": "COLUMNS", "length": count}}
-
-
 def dropdown(sheet_id: int, column: int, first: int, last: int, words: Sequence[str]) -> Request:
     """Offer these words in the rows from ``first`` up to ``last``. Other words may be typed: they get an answer."""
     area = {"sheetId": sheet_id, "startRowIndex": first, "endRowIndex": last}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from quire.surfaces.panel.binding import Bound, Gap, Grid, cell_at, one_each
+from quire.surfaces.panel.binding import Bound, Gap, Grid, cell_at, hidden_cells, one_each
 from quire.surfaces.panel.cells import refers
 from quire.surfaces.panel.columns import PLAIN, Arrangement
 from quire.surfaces.panel.layout import COMMAND, ENGINE, STATE, TABLE, TABLE_ID
@@ -102,8 +102,4 @@ def _renamed(grid: Grid, columns: Mapping[str, int], title: str) -> bool:
 
 def hidden_rows(grid: Grid) -> dict[int, Row]:
     """The hidden rows of records by their place; what is no row of ours is passed over."""
-    found: dict[int, Row] = {}
-    for number, cells in enumerate(grid):
-        if number >= 1 and cells and cells[0] not in ("", "record_id"):
-            found[number] = Row(*[str(cell_at(cells, column)) for column in range(len(STATE))])
-    return found
+    return {place: Row._make(texts) for place, texts, _ in hidden_cells(grid, len(STATE))}

@@ -14,6 +14,7 @@ from quire.model.record import Record
 from quire.model.row import replace
 from quire.surfaces.panel.binding import cell_at
 from quire.surfaces.panel.book import Book, Rows
+from quire.surfaces.panel.table import cut
 from quire.surfaces.panel.values import typed, wants_text
 from quire.worker.schedule import first_record
 
@@ -62,6 +63,19 @@ def data_of(source: Source, given: Given, zone: str) -> dict[str, Any]:
             continue
         data[field] = typed(value, str(given.shown.get(field, value)), properties.get(field, {}), zone)
     return data
+
+
+_EDITED = "edited after it was started; the record keeps what it was started with"
+
+
+def edited(note: str, *, is_edited: bool) -> str:
+    """The note of a row that has started: it says that the row was edited, and no longer if it is as it was."""
+    bare = note.removesuffix(_EDITED).removesuffix("; ")
+    return cut(f"{bare}; {_EDITED}".lstrip("; ")) if is_edited else bare
+
+
+def says_edited(note: str) -> bool:
+    return note.endswith(_EDITED)
 
 
 def taken_already(record: Record) -> str:

@@ -11,8 +11,9 @@ from quire.errors import LedgerError
 from quire.google.error import Invalid
 from quire.ledger import engine
 from quire.surfaces.panel import inbox, layout, result
+from quire.surfaces.panel.binding import added
 from quire.surfaces.panel.book import Book, Rows, Tab
-from quire.surfaces.panel.cells import At, Request, fill, replaced, write
+from quire.surfaces.panel.cells import Request, fill, replaced, write
 from quire.surfaces.panel.columns import Arrangement
 from quire.surfaces.panel.layout import INBOX_ID, PANEL_ID, PROOF, STATE_ID, TABLE_ID, TABLES_ID
 from quire.surfaces.panel.lease import Lease
@@ -148,13 +149,9 @@ class Tabs:
     async def repair_header(self, table: Table, grid: Rows) -> None:
         """Columns of ours are gone: their names come back after the last column that is used; then their cells do."""
         tabs = await self._book.tabs()
-        wide = max([len(row) for row in grid], default=0)
-        over = wide + len(table.missing) - tabs[TABLE_ID].columns
-        requests: list[Request] = [layout.wider(TABLE_ID, over)] if over > 0 else []
-        for number, name in enumerate(table.missing):
-            title = self.arrangement.titles[name]
-            requests += fill(At(TABLE_ID, table.header, wide + number), title, blanks=self.blanks)
-        await self._book.write(requests)
+        titles = [self.arrangement.titles[name] for name in table.missing]
+        wide = tabs[TABLE_ID].columns
+        await self._book.write(added(TABLE_ID, table.header, titles, grid, wide, blanks=self.blanks))
         log.warning("the panel %s: the columns %s are back at the end", self._book.url, ", ".join(table.missing))
 
 

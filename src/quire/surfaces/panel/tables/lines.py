@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quire.surfaces.panel.binding import RECORD_ID, Bound, Gap, Grid, cell_at, one_each
+from quire.surfaces.panel.binding import RECORD_ID, Bound, Gap, Grid, cell_at, hidden_cells, one_each
 from quire.surfaces.panel.cells import At
-from quire.surfaces.panel.inbox import fingerprint, trimmed
+from quire.surfaces.panel.inbox import fingerprint
 from quire.surfaces.panel.layout import TABLE_STATE
 from quire.surfaces.panel.starting import id_text
 from quire.surfaces.panel.tables.declaration import CONTEXT, NOTE, STATUS, Columns, Declared, cells_of
@@ -86,13 +86,7 @@ class Sheet(NamedTuple):
 
 
 def hidden_rows(grid: Grid) -> dict[int, TableRow]:
-    found = {}
-    wide = len(TABLE_STATE)
-    for number, cells in enumerate(grid):
-        if number >= 1 and cells and str(cells[0]) not in ("", "record_id"):
-            texts = [str(cell_at(cells, at)) for at in range(wide)]
-            found[number] = TableRow._make([*texts, trimmed(cells[wide:])])
-    return found
+    return {place: TableRow._make([*texts, rest]) for place, texts, rest in hidden_cells(grid, len(TABLE_STATE))}
 
 
 def read(

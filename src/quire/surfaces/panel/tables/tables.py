@@ -19,13 +19,13 @@ from quire.explain.why import Around
 from quire.explain.words import record_link
 from quire.model.codec import dump, parse
 from quire.model.record import Record
-from quire.surfaces.panel.binding import RECORD_ID, Grid, Written, hidden_rows
+from quire.surfaces.panel.binding import RECORD_ID, Grid, Written, added, hidden_rows, trimmed
 from quire.surfaces.panel.book import Book
-from quire.surfaces.panel.cells import At, Request, cell, fill, replace
+from quire.surfaces.panel.cells import At, Request, fill, replace, values
 from quire.surfaces.panel.changes import Changes
-from quire.surfaces.panel.inbox import is_id, normal, slug, trimmed
-from quire.surfaces.panel.layout import TABLE_STATE, TABLES_ID, wider
-from quire.surfaces.panel.starting import Given, Reading, Starter, lacking, taken_already
+from quire.surfaces.panel.inbox import is_id, normal, slug
+from quire.surfaces.panel.layout import TABLE_STATE, TABLES_ID
+from quire.surfaces.panel.starting import Given, Reading, Starter, edited, lacking, says_edited, taken_already
 from quire.surfaces.panel.table import asked_of, asks, code, cut, why_text
 from quire.surfaces.panel.tables import again
 from quire.surfaces.panel.tables import kept as keeping
@@ -35,14 +35,13 @@ from quire.surfaces.panel.tables.declaration import (
     CONTEXT,
     NOTE,
     STATUS,
-    Columns,
     Declared,
     find_columns,
     is_form,
     word_of,
 )
 from quire.surfaces.panel.tables.kept import MOST_UNASKED, Kept
-from quire.surfaces.panel.tables.lines import NEW, SAID, STARTED, WAITS, Line, Sheet, TableRow
+from quire.surfaces.panel.tables.lines import NEW, SAID, STARTED, WAITS, Line, TableRow
 from quire.workflows.words import same
 
 log = logging.getLogger(__name__)
@@ -55,8 +54,6 @@ MOST_NAMED = 5
 MOST_CHARACTERS = 45_000
 #: A tab of which a write was refused is let be for so long.
 REST_SECONDS = 600.0
-
-_EDITED = "edited after it was started; the record keeps what it was started with"
 
 
 class Pass(NamedTuple):
@@ -168,8 +165,8 @@ class Tables:
         note = row.note
         if row.version != str(record.version):
             note = record.last_error or record.question or ""
-        if row.note.endswith(_EDITED) and not note.endswith(_EDITED):
-            note = f"{note}; {_EDITED}".lstrip("; ")
+        if says_edited(row.note):
+            note = edited(note, is_edited=True)
         slots: dict[str, Any] = {
             "show attempts": record.attempt,
             "show updated_at": iso(record.updated_at),
@@ -261,7 +258,7 @@ class _Look:
                 return False
             self.kept = kept = kept._replace(begun=True)
         if columns.missing:
-            self.requests += _added(sheet, columns, self.grid, wide, blanks=self.blanks)
+            self.requests += added(self.sheet_id, columns.header, columns.missing, self.grid, wide, blanks=self.blanks)
             await tables.keep(self.sheet_id, kept)
             return True
         shown = await tables._book.shown(self._unreadable())
@@ -324,7 +321,8 @@ class _Look:
             if row.mark == STARTED:
                 row, acted = await self._asked(line, row, text)
                 again |= acted
-                row = _edited(row, line)
+                is_edited = row.fingerprint != line.fingerprint
+                row = row._replace(note=edited(row.note, is_edited=is_edited))
             if text is not None:
                 row = row._replace(was=text)
             elif line.shows and row.mark == STARTED and row.was and place not in foreign:
@@ -662,23 +660,6 @@ def _data(text: str, table: Declared) -> dict[str, Any]:
     return {name: value for name, value in found.items() if not known or name in known}
 
 
-def _edited(row: TableRow, line: Line) -> TableRow:
-    """Note that what was given has changed since the start; and take the note back when it is as it was."""
-    if row.fingerprint != line.fingerprint:
-        return row if row.note.endswith(_EDITED) else row._replace(note=cut(f"{row.note}; {_EDITED}".lstrip("; ")))
-    return row._replace(note=row.note.removesuffix(_EDITED).removesuffix("; "))
-
-
-def _added(sheet: Sheet, columns: Columns, grid: Grid, wide: int, *, blanks: bool) -> list[Request]:
-    """Our columns, after the last that is used."""
-    first = max([len(cells) for cells in grid], default=0)
-    over = first + len(columns.missing) - wide
-    requests: list[Request] = [wider(sheet.bound.sheet_id, over)] if over > 0 else []
-    for number, name in enumerate(columns.missing):
-        requests += fill(At(sheet.bound.sheet_id, columns.header, first + number), name, blanks=blanks)
-    return requests
-
-
 def _rows(lines: Sequence[Line]) -> str:
     numbers = [str(line.row + 1) for line in lines]
     return f"row {numbers[0]}" if len(lines) == 1 else f"rows {_listed(numbers)}"
@@ -690,12 +671,4 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _cells(row: TableRow) -> list[dict[str, Any]]:
-    made = [cell(str(text)) for text in row[: len(TABLE_STATE)]]
-    for value in row.slots:
-        if isinstance(value, bool):
-            made.append({"userEnteredValue": {"boolValue": value}})
-        elif isinstance(value, int | float):
-            made.append({"userEnteredValue": {"numberValue": value}})
-        else:
-            made.append(cell(str(value)))
-    return made
+    return values([*row[: len(TABLE_STATE)], *row.slots])

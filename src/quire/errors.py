@@ -105,6 +105,22 @@ class EffectRepeated(DefinitionError):
     """The same effect name stands twice in one pass of a step. Give each its own with ``.named(...)``."""
 
 
+class NotNow(QuireError):
+    """It cannot be done for now, and was not. The record waits, no try is counted; ``quire why`` says what helps.
+
+    A person must change something first, or time must pass. ``again``: after how many seconds it is tried again, and
+    after how many more, and so on; the last one holds from then on.
+    """
+
+    again: Sequence[float] = (300.0,)
+    #: The command that helps, if there is one.
+    remedy: str = ""
+
+    def due(self, now: float, times: int) -> float:
+        """When to try again, after so many times."""
+        return now + self.again[min(times, len(self.again) - 1)]
+
+
 class ChildFailed(QuireError):
     """A child record ended without a result. Correct and retry the child, or the parent; or let the parent
     tolerate failures (``run.map(..., failures="keep")``).

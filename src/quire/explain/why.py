@@ -61,7 +61,7 @@ class Why(NamedTuple):
 
     sentence: str
     #: One word for it: done, error, cancelled, runs, lost, halted, paused, sealed, backs off, scheduled, due, full,
-    #: stranded, no worker, too long, sleeps, signal, children, turn, rests, rate, asks, doubt.
+    #: stranded, no worker, too long, sleeps, held, signal, children, turn, rests, rate, asks, doubt.
     kind: str
     until: float | None = None
     #: The command that changes it; empty where nobody needs to.
@@ -334,8 +334,7 @@ def _wait(record: Record, wait: Wait, seen: Around) -> tuple[str, str, str]:
     until = when(wait.until, seen.now) if wait.until is not None else ""
     match wait.on:
         case On.TIMER:
-            what = "sleeps" if wait.name == "sleep" else f"waits for {wait.name}"
-            return f"{what} until {until}; nobody needs to do anything", "sleeps", ""
+            return _timer(wait.name, about, until)
         case On.SIGNAL:
             remedy = command("signal", record_id, wait.name)
             limit = f", until {until}" if until else ", without end"
@@ -365,6 +364,17 @@ def _wait(record: Record, wait: Wait, seen: Around) -> tuple[str, str, str]:
             return f"rests until somebody moves it to {where} ({remedy})", "rests", remedy
         case On.RATE:
             return f"waits for the rate {wait.name!r} until {until}; nobody needs to do anything", "rate", ""
+
+
+def _timer(name: str, about: Mapping[str, Any], until: str) -> tuple[str, str, str]:
+    """A moment that is waited for: by itself, or because something cannot be done for now."""
+    if "because" not in about:
+        what = "sleeps" if name == "sleep" else f"waits for {name}"
+        return f"{what} until {until}; nobody needs to do anything", "sleeps", ""
+    remedy = str(about.get("remedy", ""))
+    helps = f"; {remedy} helps" if remedy else ""
+    because = str(about["because"]).rstrip(".")
+    return f"cannot do {name!r} now: {because}{helps}; it is tried again {until}, and no try is counted", "held", remedy
 
 
 def _question(record_id: str, about: Mapping[str, Any], seen: Around) -> tuple[str, str, str]:

@@ -33,7 +33,7 @@ class Urgency(IntEnum):
 
 
 class Budget:
-    """Calls of one kind. Without a limit it only counts."""
+    """Calls of one kind, or units where Google counts these. Without a limit it only counts."""
 
     def __init__(self, clock: Clock, per_minute: float | None) -> None:
         self._clock = clock
@@ -41,13 +41,15 @@ class Budget:
         #: How many processes share the quota.
         self.sharers = 1
         self.used = 0
-        self._calls: deque[float] = deque()
+        #: When each call of the last minute was made, and what it took.
+        self._calls: deque[tuple[float, float]] = deque()
+        self._spent = 0.0
         self._queue: list[tuple[int, int]] = []
         self._numbers = itertools.count()
         self._halved_until = 0.0
 
     def limit(self, urgency: Urgency) -> float:
-        """How many calls a minute this urgency may see made."""
+        """How much a minute this urgency may see taken."""
         if self.per_minute is None:
             return float("inf")
         share = self.per_minute / max(1, self.sharers)
@@ -59,28 +61,30 @@ class Budget:
         """Google said 429: somebody else uses the same quota. Half of it for a minute."""
         self._halved_until = self._clock.boottime() + WINDOW_SECONDS
 
-    def _wait(self, urgency: Urgency) -> float:
+    def _wait(self, urgency: Urgency, units: float) -> float:
         now = self._clock.boottime()
-        while self._calls and self._calls[0] <= now - WINDOW_SECONDS:
-            self._calls.popleft()
+        while self._calls and self._calls[0][0] <= now - WINDOW_SECONDS:
+            self._spent -= self._calls.popleft()[1]
         if self.per_minute is None:
             return 0.0
-        limit = self.limit(urgency)
-        over = len(self._calls) - int(limit)
-        if over >= 0:
-            return self._calls[over] + WINDOW_SECONDS - now
-        if urgency > Urgency.BEAT and len(self._calls) > limit / 2:
-            return max(0.0, self._calls[-1] + WINDOW_SECONDS / limit - now)
+        limit = max(int(self.limit(urgency)), units)  # what takes more than there is waits for an empty minute
+        if (over := self._spent + units - limit) > 0:
+            for at, taken in self._calls:
+                over -= taken
+                if over <= 0:
+                    return at + WINDOW_SECONDS - now
+        if urgency > Urgency.BEAT and self._spent > limit / 2:
+            return max(0.0, self._calls[-1][0] + WINDOW_SECONDS * units / limit - now)
         return 0.0
 
-    async def take(self, urgency: Urgency) -> bool:
+    async def take(self, urgency: Urgency, units: float = 1.0) -> bool:
         """Return when a call of this urgency may be made; whether that took a while."""
         waited = False
         place = (urgency, next(self._numbers))
         heapq.heappush(self._queue, place)
         try:
             while True:
-                wait = self._wait(urgency)
+                wait = self._wait(urgency, units)
                 if wait <= 0 and self._queue[0] == place:
                     break
                 waited = True
@@ -90,7 +94,8 @@ class Budget:
             heapq.heapify(self._queue)
         self.used += 1
         if self.per_minute is not None:
-            self._calls.append(self._clock.boottime())
+            self._calls.append((self._clock.boottime(), units))
+            self._spent += units
         return waited
 
 
@@ -117,3 +122,14 @@ def shared(endpoint: str, account: str, clock: Clock, per_minute: float | None) 
     if budgets is None:
         budgets = _shared[key] = Budgets(clock, per_minute)
     return budgets
+
+
+_lanes: dict[tuple[str, str, str, int], Budget] = {}
+
+
+def lane(endpoint: str, account: str, name: str, per_minute: float, clock: Clock) -> Budget:
+    """The budget of one API for this user: one for all connections of this event loop that ask as that user."""
+    key = (endpoint, account, name, id(asyncio.get_running_loop()))
+    if key not in _lanes:
+        _lanes[key] = Budget(clock, per_minute)
+    return _lanes[key]

@@ -11,13 +11,15 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx2
 
 from quire.clock import SYSTEM, Clock
-from quire.google.budget import Urgency, shared
+from quire.google.budget import Budget, Urgency, lane, shared
 from quire.google.credentials import Credentials
 from quire.google.error import GoogleError, NotSignedIn, Unanswered, Unavailable, error_of, is_rate_limit
+from quire.google.lanes import api_of, lane_of
 
 SHEETS = "https://sheets.googleapis.com/"
 DRIVE = "https://www.googleapis.com/"
@@ -49,6 +51,7 @@ class Transport:
         *,
         endpoint: str = "",
         per_minute: float | None = 60.0,
+        lanes: bool = False,
         clock: Clock = SYSTEM,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -56,6 +59,8 @@ class Transport:
         self.endpoint = endpoint and endpoint.rstrip("/") + "/"
         self.clock = clock
         self.per_minute = per_minute
+        #: Keep to the quotas of all APIs, and not only to that of Sheets.
+        self.lanes = lanes
         self._chance = chance
         self._client: httpx2.AsyncClient | None = None
         #: When Google last answered with 429 or 5xx, or not at all; on ``clock.boottime``.
@@ -112,8 +117,8 @@ class Transport:
         signed_in_again = False
         tries = 0
         while True:
-            if metered and not (paid and tries == 0):
-                await self.budgets.of(write).take(urgency)
+            if not (paid and tries == 0):
+                await self._turn(method, url, urgency, write=write, metered=metered)
             left = max(1.0, until - self.clock.boottime())
             self.sent_bytes += len(content or b"")
             try:
@@ -136,11 +141,11 @@ class Transport:
                 if response.is_success:
                     return Answer(response.content, response.headers)
                 found = _parsed(response.content)
-                problem = error_of(response.status_code, found, what, self.credentials.account)
+                problem = error_of(response.status_code, found, what, self.credentials.account, _product(url))
                 pause = _retry_after(response.headers)
                 if is_rate_limit(response.status_code, found):
                     self.troubled_at = self.clock.boottime()
-                    self.budgets.of(write).halve()
+                    self._budget(method, url, write=write, metered=metered).halve()
                 elif response.status_code >= 500:
                     self.troubled_at = self.clock.boottime()
                 elif isinstance(problem, NotSignedIn) and not signed_in_again:
@@ -159,6 +164,20 @@ class Transport:
                 raise unanswered or problem
             await self.clock.sleep(pause)
 
+    async def _turn(self, method: str, url: str, urgency: Urgency, *, write: bool, metered: bool) -> None:
+        """Return when the quota that this call counts against has room for it."""
+        found = lane_of(method, urlsplit(url).path) if self.lanes and not metered else None
+        if metered or found is not None:
+            units = 1.0 if found is None else found.units
+            await self._budget(method, url, write=write, metered=metered).take(urgency, units)
+
+    def _budget(self, method: str, url: str, *, write: bool, metered: bool) -> Budget:
+        found = lane_of(method, urlsplit(url).path) if self.lanes and not metered else None
+        if found is None:
+            return self.budgets.of(write)
+        whose = found.key or self.credentials.account
+        return lane(self.endpoint, whose, found.name, found.per_minute, self.clock)
+
     def _look_at(self, headers: Mapping[str, str]) -> None:
         sent_at = email.utils.parsedate_tz(headers.get("date", ""))
         if sent_at is not None:
@@ -171,6 +190,10 @@ class Transport:
     @property
     def drive(self) -> str:
         return self.endpoint or DRIVE
+
+
+def _product(url: str) -> str:
+    return api_of(urlsplit(url).path)
 
 
 def _parsed(content: bytes) -> Mapping[str, Any]:

@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from quire.errors import CodeChanged
+from quire.errors import CodeChanged, NotNow
 from quire.model.codec import Codec, codec
 from quire.model.receipt import Kind, Receipt
+from quire.run import waits
 from quire.run.passes import Pass, contained, contained_in_thread
 from quire.workflows.effect import is_async, path_of
 from quire.workflows.workflow import hints_of
@@ -61,6 +62,14 @@ async def call(pass_: Pass, fn: Callable[..., Any], key: str, name: str, args: A
     if known is not None:
         check_code(known, path)
         return type_.decode(known.value, f"the receipt of {name!r}")
+    try:
+        return await _called(pass_, fn, key, name, path, args, kwargs)
+    except NotNow as error:
+        await waits.not_now(pass_, key, name, error)
+
+
+async def _called(pass_: Pass, fn: Callable[..., Any], key: str, name: str, path: str, args: Any, kwargs: Any) -> Any:
+    type_ = returns(fn)
     with pass_.flight():
         value: Any
         if is_async(fn):

@@ -22,8 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 from quire.clock import next_id, seconds
-from quire.errors import DefinitionError, EffectChanged, ReceiptForged, ValueRefused
-from quire.model.change import Change
+from quire.errors import DefinitionError, EffectChanged, NotNow, ReceiptForged, ValueRefused
+from quire.model.change import Change, Rate
 from quire.model.codec import PLAIN, dump, parse, schema_of
 from quire.model.receipt import BEFORE, Kind, Receipt, Stage, act_key, fingerprint, key_of
 from quire.model.row import replace
@@ -71,6 +71,8 @@ class _Call:
     hash: str
     #: What ``check`` returned in this pass, as JSON; None: it has not run.
     checked: str | None = None
+    #: How often this act may be done over all workers.
+    rate: Rate | None = None
 
     @property
     def what(self) -> str:
@@ -84,11 +86,11 @@ async def once(pass_: Pass, effect: Effect[Any, Any, Any], key: str, args: Any, 
     call = _Call(effect, key, args, kwargs, text, fingerprint(text))
     _check_deps(pass_, effect)
     known = await _known(pass_, effect, key)
-    if known is not None and (receipt := await _of_before(pass_, call, known)) is not None:
-        return await _value(pass_, effect, receipt)
-    if effect.asks is not None or (known is not None and known.stage in (Stage.PARKED, Stage.DROPPED)):
-        await _released(pass_, call)
     try:
+        if known is not None and (receipt := await _of_before(pass_, call, known)) is not None:
+            return await _value(pass_, effect, receipt)
+        if effect.asks is not None or (known is not None and known.stage in (Stage.PARKED, Stage.DROPPED)):
+            await _released(pass_, call)
         # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
         acting = asyncio.ensure_future(_tried(pass_, call))
         pass_.forget_errors(acting)
@@ -106,8 +108,10 @@ async def once(pass_: Pass, effect: Effect[Any, Any, Any], key: str, args: Any, 
         pass_.known[key] = receipts[0]
         return await once(pass_, effect, key, args, kwargs)
     except RateUsedUp as error:
-        name = effect.rate.name if effect.rate is not None else effect.name
+        name = call.rate.name if call.rate is not None else effect.name
         await pass_.block(Wait(On.RATE, key=f"{key}rate", name=name, until=error.until))
+    except NotNow as error:
+        await waits.not_now(pass_, key, effect.name, error)
 
 
 def _without_bytes(value: Any) -> Any:
@@ -292,6 +296,16 @@ async def actor_of(pass_: Pass, effect: Effect[Any, Any, Any], act_key: str) -> 
     return PLAIN.encode(who, f"who acts in effect {effect.name!r}")
 
 
+def rate_of(effect: Effect[Any, Any, Any], actor: str, args: Any, kwargs: Any) -> Rate | None:
+    """How often the effect may act over all workers: as it is declared, or as the one who acts may."""
+    pace = getattr(effect.actor, "pace", None)
+    if effect.rate is not None or pace is None or not actor:
+        return effect.rate
+    found = pace(effect, parse(actor), args, kwargs)
+    assert found is None or isinstance(found, Rate)
+    return found
+
+
 def connection_of(actor: str) -> str:
     """The connection over which an act was done, by who acted; empty: the usual one."""
     who = parse(actor) if actor else None
@@ -436,7 +450,8 @@ async def _once(pass_: Pass, call: _Call) -> Any:
     host.acting.add((key, intent.nonce))
     late = False
     try:
-        await pass_.facts([intent], (effect.rate,) if effect.rate is not None else ())
+        call.rate = rate_of(effect, actor, call.args, call.kwargs)
+        await pass_.facts([intent], (call.rate,) if call.rate is not None else ())
         pass_.known[key] = intent
         return await _acted(pass_, effect, intent, until, call.args, call.kwargs)
     except RateUsedUp:
@@ -481,6 +496,9 @@ async def _acted(
     except StillActing as error:
         pass_.tell("effect.unclear", effect=effect.name, **failure_of(error)._asdict())
         await pass_.facts(())
+        raise
+    except NotNow:
+        await pass_.deliver(_void(pass_, intent))
         raise
     except (NotDone, ConnectionRefusedError) as error:
         anew = isinstance(error, PrepareAgain)
@@ -651,6 +669,8 @@ async def _probed(
     with pass_.flight():
         try:
             return await contained(pass_.host.probe(effect, _act_of(pass_, effect, intent), args, kwargs)), None
+        except NotNow:
+            raise  # it could not even look: nobody is asked before it could
         except Exception as error:  # noqa: BLE001 - a probe that fails knows nothing
             tried = failure_of(error)
             pass_.tell("effect.unclear", effect=f"probe of {effect.name}", **tried._asdict())

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from quire.clock import seconds
-from quire.errors import LeaseLost
+from quire.errors import LeaseLost, NotNow
 from quire.model.change import Query
 from quire.model.receipt import Kind, Receipt, Stage, act_key, key_of
 from quire.model.record import Record
@@ -27,6 +27,7 @@ from quire.run.calls import returns
 from quire.run.failure import failure_of
 from quire.run.host import OnVerdict
 from quire.run.passes import Pass
+from quire.run.waits import held
 from quire.workflows.effect import Act, Effect, Kept, find_effect
 from quire.workflows.retry import Retry
 
@@ -94,7 +95,10 @@ async def _taken_back(pass_: Pass, receipt: Receipt, earlier: Receipt | None, wo
         await pass_.deliver(replace(earlier, stage=Stage.VOID))
     if receipt.unfit:
         return [valueless(receipt.key, receipt.name, "", None)]
-    problem = await _undo(pass_, effect, receipt, key, earlier, workflow)
+    try:
+        problem = await _undo(pass_, effect, receipt, key, earlier, workflow)
+    except NotNow as error:
+        return [held(pass_, key, f"undo of {receipt.name}", error)]
     if not problem:
         return []
     again = _again(pass_, receipt, key) if repeats else None
@@ -139,8 +143,9 @@ async def _undo(
         act_by=host.now() + timeout,
         act_key=known_as,
     )
+    actor = await effects.actor_of(pass_, effect, known_as)
     await pass_.facts([intent])
-    if why := effects.other_actor(receipt.actor, await effects.actor_of(pass_, effect, known_as)):
+    if why := effects.other_actor(receipt.actor, actor):
         pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", error=why)
         return why
     prepared = effects.prepared_of(effect, receipt)
@@ -155,6 +160,9 @@ async def _undo(
     try:
         async with asyncio.timeout(left):
             said = await host.undo(effect, act, value)
+    except NotNow:
+        await pass_.deliver(replace(intent, stage=Stage.VOID))
+        raise
     except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
         tried = failure_of(error)
         pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", **tried._asdict())

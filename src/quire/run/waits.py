@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from quire.clock import Span, seconds
-from quire.errors import DefinitionError, ValueRefused
+from quire.errors import DefinitionError, NotNow, ValueRefused
 from quire.model.address import part_of
 from quire.model.codec import PLAIN, codec, dump, parse
 from quire.model.receipt import Keyring, Kind, key_of
@@ -37,6 +37,22 @@ async def sleep(pass_: Pass, key: str, span: Span | datetime) -> None:
     if now < until:
         await pass_.block(Wait(On.TIMER, key=key, name="sleep", until=until))
     pass_.answer(pass_.receipt(Kind.SLEEP, key, "sleep", "null"))
+
+
+async def not_now(pass_: Pass, key: str, name: str, error: NotNow) -> NoReturn:
+    """Wait until something can be done that cannot be done for now. The next pass tries it again."""
+    await pass_.block(held(pass_, key, name, error))
+    raise AssertionError("unreachable: a block does not return")
+
+
+def held(pass_: Pass, key: str, name: str, error: NotNow) -> Wait:
+    """What the record waits for then: a moment, with the sentence and the command that help."""
+    key = f"{key}held"
+    earlier = pass_.remembered.get(key)
+    times = 0 if earlier is None else (earlier.about or {}).get("times", 0)
+    until = error.due(pass_.host.now(), times)
+    about = {"because": str(error), "remedy": error.remedy, "times": times + 1}
+    return Wait(On.TIMER, key=key, name=name, until=until, about=about)
 
 
 async def wait(pass_: Pass, key: str, signal: str, type_: Any, timeout: Span | None) -> Any:

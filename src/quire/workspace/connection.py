@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from weakref import WeakKeyDictionary
 
+from quire.errors import NotNow
 from quire.google.calendar import Calendar
 from quire.google.credentials import Credentials, StaticToken, default
 from quire.google.documents import Documents
 from quire.google.drive import Drive
 from quire.google.error import (
     AlreadyThere,
-    ApiDisabled,
     Changed,
     Invalid,
     Missing,
-    MissingScope,
-    NoStorage,
     NotShared,
-    NotSignedIn,
     Unavailable,
 )
 from quire.google.gmail import Gmail
 from quire.google.transport import Transport
-from quire.workflows.effect import Act, NotDone
+from quire.model.change import Rate
+from quire.workflows.effect import Act, Effect, NotDone
 from quire.workflows.retry import Fail
 from quire.workspace import accounts
+from quire.workspace.scopes import name_of, needs_of
 
 #: What the acts need. The sheet's own scopes come with the ledger.
 SCOPES = tuple(
@@ -68,7 +67,7 @@ class Google:
 
 
 #: What these say surely did not happen.
-_NOT_DONE = (Unavailable, NotSignedIn, NotShared, MissingScope, ApiDisabled, NoStorage, Missing, Changed, Invalid)
+_NOT_DONE = (Unavailable, NotShared, Missing, Changed, Invalid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +78,8 @@ class Way:
     credentials: Credentials
     #: ``send-only``: mail leaves without a draft, because the account may do no more than send.
     mail: str = "draft"
+    #: The calls keep to Google's quotas. At an emulator they need not, unless somebody wants to see it.
+    quota: bool = False
 
 
 #: The ways that this process was given, by the name of the connection; the usual one has none.
@@ -88,14 +89,21 @@ _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str], G
 
 @asynccontextmanager
 async def connected(
-    endpoint: str = "", *, user: str = "", credentials: Credentials | None = None, name: str = "", mail: str = "draft"
+    endpoint: str = "",
+    *,
+    user: str = "",
+    credentials: Credentials | None = None,
+    name: str = "",
+    mail: str = "draft",
+    quota: bool = False,
 ) -> AsyncIterator[Google]:
     """Let the acts of this process speak to this endpoint as this account, and close the connection at the end.
 
     Without an ``endpoint`` it is Google itself, with the machine's own credentials unless others are given. ``name``:
     what ``effect.using(name)`` calls it. ``mail="send-only"``: the account may send mail and do nothing else with it.
+    ``quota``: keep to Google's quotas at an emulator, too.
     """
-    way = Way(endpoint, credentials or (StaticToken(user or "me") if endpoint else default(SCOPES)), mail)
+    way = Way(endpoint, credentials or (StaticToken(user or "me") if endpoint else default(SCOPES)), mail, quota)
     given = (name, way)
     _given.append(given)
     try:
@@ -117,7 +125,8 @@ async def google(name: str = "") -> Google:
     way = next((way for given, way in reversed(_given) if given == name), None) or _of_the_environment(name)
     kept = _open.setdefault(asyncio.get_running_loop(), {})
     if _key(way) not in kept:
-        made = Google(Transport(way.credentials, endpoint=way.endpoint, per_minute=None), way.mail)
+        quotas = way.quota or not way.endpoint
+        made = Google(Transport(way.credentials, endpoint=way.endpoint, per_minute=None, lanes=quotas), way.mail)
         await made.transport.open()
         kept[_key(way)] = made
     kept[_key(way)].transport.credentials = way.credentials  # a person may have signed in anew
@@ -150,12 +159,32 @@ def _of_the_environment(name: str) -> Way:
     parts = urlsplit(given)
     options = parse_qs(parts.query)
     user, mail = (options.get(word, [usual])[0] for word, usual in (("user", "me"), ("mail", "draft")))
-    return Way(f"{parts.scheme}://{parts.netloc}/", StaticToken(user), mail)
+    return Way(f"{parts.scheme}://{parts.netloc}/", StaticToken(user), mail, "quota" in options)
 
 
-async def actor(act: Act[Any]) -> dict[str, str]:
+#: What is used up of a quota of a minute, and in which slices: after a pause a slice may come at once, and the minute
+#: around it must not have more than the quota.
+_USED, _SLICE = 0.85, 10.0
+
+
+class _Actor:
     """Who acts here, for the intent: a probe under another account cannot tell what this one did."""
-    return (await google(act.connection)).actor
+
+    async def __call__(self, act: Act[Any]) -> dict[str, str]:
+        return (await google(act.connection)).actor
+
+    def pace(self, effect: Effect[..., Any, Any], who: Mapping[str, str], args: Any, kwargs: Any) -> Rate | None:
+        """How often this account may do this act over all workers. An emulator has no quota unless it is wished."""
+        if who.get("endpoint", "google") != "google" and not any(way.quota for _, way in _given):
+            return None
+        if (needs := needs_of(effect)) is None:
+            return None
+        lane = needs.lane
+        whose = str(args[0] if args else kwargs.get("space", "")) if lane.by == "space" else who.get("account", "")
+        return Rate(f"{name_of(effect)} {whose}", lane.per_minute / lane.units * _USED * _SLICE / 60.0, _SLICE)
+
+
+actor = _Actor()
 
 
 @contextmanager
@@ -163,6 +192,8 @@ def sure() -> Iterator[None]:
     """What Google refused, or never received, did not happen. Exception: an answer that never came says nothing."""
     try:
         yield
+    except NotNow:
+        raise  # the record waits
     except _NOT_DONE as error:
         raise NotDone(str(error)) from error
     except AlreadyThere as error:
@@ -174,5 +205,5 @@ def refusing() -> Iterator[None]:
     """What cannot work as it is given fails before there is an intent, and is not tried again."""
     try:
         yield
-    except (NotShared, MissingScope, ApiDisabled, Missing, Invalid) as error:
+    except (NotShared, Missing, Invalid) as error:
         raise Fail(str(error)) from error

@@ -84,6 +84,9 @@ def test_a_mission_is_run_shown_reported_and_replayed(tmp_path: Path) -> None:
     calls = typed(tmp_path, "report", "m1", "--calls")
     replayed = typed(tmp_path, "replay", "m1")
     changed = typed(tmp_path, "replay", "m1", "--what-if", "--turn", "2", "--prompt", "Two years of storm.")
+    kept = typed(tmp_path, "report", "m1", "--what-if", "1")
+    missing = typed(tmp_path, "report", "m1", "--what-if", "2")
+    again_shown = typed(tmp_path, "show", "m1")
     spent = typed(tmp_path, "spend")
 
     assert ran.return_value == 0, ran.output
@@ -94,14 +97,18 @@ def test_a_mission_is_run_shown_reported_and_replayed(tmp_path: Path) -> None:
     assert text.startswith("# mars-colony\n") and "### CHAIN-MARS-GOVERNOR" in text and "no AI made them" in text
     assert "3/3" in shown.output and "10 calls" in shown.output
     assert "CHAIN-MARS-MANIFESTO, turn 1. I was asked" in shown.output  # the result, too
-    assert typed(tmp_path, "show", "m1/mars-colony~1/0").output == shown.output  # a part shows its mission
+    assert typed(tmp_path, "show", "m1/mars-colony~1/0").output == again_shown.output  # a part shows its mission
     assert len(told["calls"]) == 10 and told["pace"]["most"] >= 1
     assert reported.output.startswith("# mars-colony")
     assert "at the same time" in calls.output and "s on average from an agent's turn to its next" in calls.output
     assert "The same result from 10 receipts; no model was asked." in replayed.output
     assert "3 answers from receipts, 7 asked anew" in changed.output
     assert "--- as it was" in changed.output and "--- what if" in changed.output
-    assert "10 calls" in spent.output
+    assert "kept: quire mission report m1 --what-if 1" in changed.output
+    assert kept.output.startswith("# mars-colony")
+    assert "'m1' has no what-if 2; it has 1" in str(missing.exception)
+    assert "what-if 1, turn 2, another prompt: done; 7 calls" in again_shown.output
+    assert "10 calls" in spent.output and "m1, what-if 1  7 calls" in spent.output and "17 calls" in spent.output
 
 
 def test_a_mission_that_is_run_here_leaves_its_result_in_the_configured_folder(tmp_path: Path) -> None:

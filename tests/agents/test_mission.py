@@ -17,8 +17,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from quire.agents import mission_view
 from quire.agents.blueprint.reading import load
 from quire.agents.history import loaded, size
-from quire.agents.missions.daily import spent_on
-from quire.agents.missions.story import pace, read, spent_by_day
+from quire.agents.missions.daily import spent_by_day, spent_on
+from quire.agents.missions.story import pace, read
 from quire.errors import Halted
 from quire.folder.local import LocalFolder
 from quire.model.record import Status

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from quire.agents.blueprint.reading import load
+from quire.agents.missions.daily import day_of, spent_by_day, spent_on
 from quire.agents.missions.recording import NotRecorded, Recording
 from quire.agents.missions.replay import replay, what_if
+from quire.agents.missions.story import read
+from quire.agents.missions.tried import begin, tried
 from quire.errors import InputError
 from quire.model.record import Status
 from quire.testing import ToldClock
@@ -82,6 +85,43 @@ async def test_what_if_asks_anew_only_what_the_change_touches(serve: Serve) -> N
     assert done.before == kept
     assert done.after is not None and done.after.text != kept.text
     assert [agent.text for agent in done.after.agents][:2] == [agent.text for agent in kept.agents][:2]
+
+
+async def test_what_a_what_if_costs_and_comes_to_is_kept(serve: Serve) -> None:
+    server = serve(lambda asked: Answer(echo(asked), tokens=(100, 20)))
+
+    async with opened(blueprint(server.model())) as client:
+        await started(client)
+        done = await what_if(client.ledger, "m1", turn=2, agent="governor", prompt="The storm lasts two years.")
+        [one] = await tried(client.ledger, "m1")
+        by_day = await spent_by_day(client.ledger)
+        story = await read(client.ledger, "m1")
+
+    [day] = by_day.values()
+    assert one.number == done.number == 1
+    assert one.report == done.after
+    assert (one.spent.calls, one.spent.tokens) == (3, 360)
+    assert one.in_words().startswith("what-if 1, turn 2 of governor, another prompt: done; 3 calls, 360 tokens")
+    assert day["m1, what-if 1"].tokens == 360
+    assert story.spent.calls == 10  # the mission itself costs what it did
+
+
+async def test_the_calls_of_a_what_if_whose_process_died_are_counted(serve: Serve) -> None:
+    server = serve(echo)
+
+    async with opened(blueprint(server.model(), limits={"calls_per_day": 100})) as client:
+        await started(client)
+        keeper = await begin(client.ledger, "m1", {"turn": 2, "agent": "", "prompt": "x", "model": None})
+        await keeper.begins("governor/2 1.1", await client.ledger.now())
+        [one] = await tried(client.ledger, "m1")
+        [day] = (await spent_on(client.ledger, day_of(await client.ledger.now()))).values()
+        await what_if(client.ledger, "m1", turn=3, agent="governor", prompt="Y")
+        [figures] = await client.ledger.settings(f"spend/{day_of(await client.ledger.now())}/")
+
+    assert one.status == "unfinished"
+    assert one.spent.in_words().startswith("1 call (1 begun, cost not known), 0 tokens")
+    assert day["what-if 1 governor/2 1.1"].lost == 1
+    assert "what-if 2 governor/3 1.1" in figures.value  # counts towards the limits of the day
 
 
 async def test_what_if_with_another_model_for_all(serve: Serve) -> None:

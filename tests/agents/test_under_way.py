@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +19,12 @@ from tests.agents.missions import blueprint, opened, started
 from tests.agents.stand_in import Asked, stand_in
 
 
-async def test_a_mission_whose_agents_work_is_running_and_a_halt_is_not_quiet() -> None:
+def typed(url: str, *words: str) -> str:
+    command = [sys.executable, "-m", "quire.surfaces.cli", "--ledger", url, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+async def test_a_mission_whose_agents_work_is_running_and_a_halt_is_not_quiet(tmp_path: Path) -> None:
     go = threading.Event()
 
     def answer(asked: Asked) -> str:
@@ -25,7 +33,8 @@ async def test_a_mission_whose_agents_work_is_running_and_a_halt_is_not_quiet() 
 
     with stand_in(answer) as server:
         plan = blueprint(server.model(), names=["engineer"], turns={})
-        async with opened(plan) as client, client.worker():
+        url = f"sqlite:///{tmp_path / 'ledger.db'}"
+        async with opened(plan, url) as client, client.worker():
 
             def asked() -> None:
                 with server.arrived:
@@ -37,6 +46,11 @@ async def test_a_mission_whose_agents_work_is_running_and_a_halt_is_not_quiet() 
             [part] = story.parts
             try:
                 assert (story.record.status, story.status) == (Status.WAITING, Status.RUNNING)
+                listed, shown = [await asyncio.to_thread(typed, url, *words) for words in (["list"], ["show", "m1"])]
+                assert [line.split()[:2] for line in listed.splitlines() if line.startswith("m1 ")] == [
+                    ["m1", "RUNNING"]
+                ]
+                assert shown.split()[:2] == ["m1", "RUNNING"]
                 assert await _running(client, "") == [part.record_id]
                 await client.halt(reason="wrong prices")
                 ended = await client.until_ended(part.record_id, timeout="60s")

@@ -224,11 +224,16 @@ class Receipts(AbstractCapability[Any]):
                 return {"limit": "wall", "text": f"its time ended at {iso(until)}"}
             if (spent := await self._day_is_spent()) is not None:
                 return spent
+            keeper = self.recording.keeper if self.recording is not None else None
+            if keeper is not None:
+                await keeper.begins(name, began)
             made = await self._made(model, messages, settings, parameters)
             if "error" in made and made["error"]["kind"] != "safety" and self.tries.is_last:
                 # Not kept: when a person tries the record again, this is what is done again.
                 self.tries.failed(Fault.model_validate(made["error"]))
             row = {**made, "asked": digest, "began": began, "ended": clock()}
+            if keeper is not None:
+                await keeper.answers(name, row)
             return {**row, "lost": lost} if lost else row
 
         if self.recording is None:

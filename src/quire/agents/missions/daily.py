@@ -10,12 +10,13 @@ the receipts.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from quire.agents.missions import story as stories
+from quire.agents.missions import tried
 from quire.agents.spend import Spend
 from quire.ledger.base import Ledger
 from quire.ledger.engine import definitions
@@ -61,11 +62,16 @@ _marked: WeakKeyDictionary[Ledger, set[str]] = WeakKeyDictionary()
 class Daybook:
     """The figures of one ledger, as one mission writes and reads them."""
 
-    def __init__(self, run: Run[Any, Any], mission_id: str) -> None:
-        host = behind(run)
-        self._ledger: Ledger = host.ledger
-        self.now = host.now
+    def __init__(self, ledger: Ledger, now: Callable[[], float], mission_id: str) -> None:
+        self._ledger = ledger
+        self.now = now
         self._mission = mission_id
+
+    @classmethod
+    def of(cls, run: Run[Any, Any], mission_id: str) -> Daybook:
+        """Return the daybook of the ledger in which this run is."""
+        host = behind(run)
+        return cls(host.ledger, host.now, mission_id)
 
     async def today(self, *, gather: bool = False) -> dict[str, Any]:
         """What all missions have spent today. ``gather``: look at the receipts of all, too."""
@@ -113,7 +119,7 @@ class Daybook:
 
 
 async def spent_on(ledger: Ledger, day: str) -> dict[str, dict[str, Spend]]:
-    """Mission → conversation → what it cost on this day, from the receipts."""
+    """Return mission → conversation → what it cost on this day, from the receipts and the what-ifs."""
     found: dict[str, dict[str, Spend]] = {}
     async for records in _touched(ledger, midnight(day)):
         whose = {record.record_id: stories.mission_of(record) for record in records}
@@ -122,7 +128,45 @@ async def spent_on(ledger: Ledger, day: str) -> dict[str, dict[str, Spend]]:
                 figures = found.setdefault(whose[call.record_id], {})
                 name = conversation(call.record_id, call.visit, call.name.rpartition(" ")[0])
                 figures[name] = figures.get(name, Spend()).plus(call.spent)
+    for one in await tried.tried(ledger):
+        for call in one.calls:
+            if call.day == day:
+                found.setdefault(one.mission, {})[_of_what_if(one.number, call.name)] = call.spent
     return found
+
+
+async def spent_by_day(ledger: Ledger) -> dict[str, dict[str, Spend]]:
+    """Return day → mission → what was spent, over all missions and what-ifs of this ledger."""
+    found: dict[str, dict[str, Spend]] = {}
+    missions = [made["name"] for made in await definitions(ledger) if "mission" in (made.get("about") or {})]
+    for workflow in missions:
+        after = ""
+        while records := await ledger.find(Query(workflow=workflow, after=after, limit=500)):
+            after = records[-1].record_id
+            whose = {record.record_id: stories.mission_of(record) for record in records}
+            for call in stories.calls_of(await ledger.receipts(record_ids=list(whose)), records):
+                day, mission = found.setdefault(call.day, {}), whose[call.record_id]
+                day[mission] = day.get(mission, Spend()).plus(call.spent)
+    for one in await tried.tried(ledger):
+        for call in one.calls:
+            day, name = found.setdefault(call.day, {}), f"{one.mission}, what-if {one.number}"
+            day[name] = day.get(name, Spend()).plus(call.spent)
+    return dict(sorted(found.items()))
+
+
+def counting(ledger: Ledger, mission_id: str, number: int) -> Callable[[str, str, Spend], Awaitable[None]]:
+    """Return what counts the calls of a what-if for their day, on days on which somebody has a limit."""
+    book = Daybook(ledger, float, mission_id)
+
+    async def counted(name: str, day: str, spent: Spend) -> None:
+        if await book.is_kept(day):
+            await book.enter(_of_what_if(number, name), day, spent)
+
+    return counted
+
+
+def _of_what_if(number: int, name: str) -> str:
+    return f"what-if {number} {name}"
 
 
 async def _touched(ledger: Ledger, since: float) -> AsyncIterator[list[Record]]:

@@ -35,7 +35,7 @@ async def now(run: Run[Any, Any]) -> float:
 
 async def today(run: Run[Any, Any]) -> dict[str, Any]:
     """What was spent today, remembered."""
-    return await days.Daybook(run, run.record_id).today(gather=True)
+    return await days.Daybook.of(run, run.record_id).today(gather=True)
 
 
 def new_agent() -> dict[str, Any]:

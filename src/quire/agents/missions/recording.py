@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quire.errors import QuireError
+
+if TYPE_CHECKING:
+    from quire.agents.missions.tried import Keeper
 
 
 class NotRecorded(QuireError):
@@ -23,6 +26,7 @@ class Recording:
         people: dict[str, list[dict[str, Any]]] | None = None,
         *,
         live: Callable[[str], bool] | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self.rows = rows
         #: What people answered, by question, in order.
@@ -30,6 +34,8 @@ class Recording:
         #: Something may be asked anew, so models must be there.
         self.needs_models = live is not None
         self.live = live or (lambda name: False)
+        #: Where the cost of what is asked anew is written down.
+        self.keeper = keeper
         #: Names of answers that were given from the recording, and of those asked anew.
         self.used: list[str] = []
         self.asked: list[str] = []

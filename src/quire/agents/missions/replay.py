@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from quire.agents.blueprint.blueprint import Blueprint
 from quire.agents.blueprint.reading import checked
+from quire.agents.missions import daily as days
 from quire.agents.missions import story as stories
+from quire.agents.missions import tried
 from quire.agents.missions.flow import compiled
 from quire.agents.missions.recording import Recording
 from quire.agents.missions.report import Report
@@ -39,6 +41,8 @@ class Replayed(NamedTuple):
     asked: list[str]
     #: Requests that are not word for word what they were.
     differing: list[str]
+    #: Of a what-if: the number under which it is kept.
+    number: int = 0
 
     @property
     def same(self) -> bool:
@@ -68,7 +72,10 @@ async def what_if(
     model: str | None = None,
     deps: Any = None,
 ) -> Replayed:
-    """Run a copy of the mission with another prompt or model from ``turn`` on; what comes before is not asked again."""
+    """Run a copy of the mission with another prompt or model from ``turn`` on; what comes before is not asked again.
+
+    What it costs is counted, and its result is kept, in the mission's ledger: ``tried.tried`` returns both.
+    """
     story = await stories.read(ledger, mission_id)
     rows, people = stories.answers(story)
     blueprint = changed(story.blueprint, turn=turn, agent=agent, prompt=prompt, model=model)
@@ -79,7 +86,12 @@ async def what_if(
         who, number = stories.place(name.split(" tool ")[0])
         return who == reducer or (who in touched and number >= turn)
 
-    return await _again(story, blueprint, Recording(rows, people, live=live), deps)
+    change = {"turn": turn, "agent": agent, "prompt": prompt, "model": model}
+    keeper = await tried.begin(ledger, story.record.record_id, change)
+    keeper.counted = days.counting(ledger, story.record.record_id, keeper.number)
+    done = await _again(story, blueprint, Recording(rows, people, live=live, keeper=keeper), deps)
+    await keeper.ends(done.after, done.error)
+    return done._replace(number=keeper.number)
 
 
 def changed(

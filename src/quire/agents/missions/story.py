@@ -14,7 +14,6 @@ from quire.agents.missions.report import Report
 from quire.agents.spend import LOST, Spend, of_row
 from quire.errors import InputError, NotFound
 from quire.ledger.base import Ledger
-from quire.ledger.engine import definitions
 from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.receipt import Kind, Receipt, Stage
@@ -104,18 +103,32 @@ class Story(NamedTuple):
 
     @property
     def status(self) -> Status:
-        """How the mission stands: its own record only waits while its agents work."""
-        if self.record.status is not Status.WAITING:
-            return self.record.status
-        open_ = {record.status for record in self.parts if not record.ended}
-        if open_ & {Status.RUNNING, Status.PENDING}:
-            return Status.RUNNING
-        return Status.NEEDS_APPROVAL if Status.NEEDS_APPROVAL in open_ else Status.WAITING
+        return standing(self.record, self.parts)
 
     def questions(self) -> list[tuple[str, str]]:
         """What it asks people now: record and question."""
         asking = [record for record in (self.record, *self.parts) if record.status is Status.NEEDS_APPROVAL]
         return [(record.record_id, record.question or "") for record in asking]
+
+
+def standing(mission: Record, parts: Iterable[Record]) -> Status:
+    """Return how the mission stands. Its own record only waits while its agents work, so these decide."""
+    if mission.status is not Status.WAITING:
+        return mission.status
+    open_ = {record.status for record in parts if not record.ended}
+    if open_ & {Status.RUNNING, Status.PENDING}:
+        return Status.RUNNING
+    return Status.NEEDS_APPROVAL if Status.NEEDS_APPROVAL in open_ else Status.WAITING
+
+
+async def standings(ledger: Ledger, records: Iterable[Record]) -> dict[str, Status]:
+    """Return how those of these records stand that are missions whose record waits, by id."""
+    found: dict[str, Status] = {}
+    for record in records:
+        if record.status is Status.WAITING and '"thread"' in record.data and is_mission(parse(record.data)):
+            parts = await ledger.find(Query(parent_id=record.record_id, limit=100_000))
+            found[record.record_id] = standing(record, parts)
+    return found
 
 
 class Pace(NamedTuple):
@@ -271,21 +284,6 @@ def pace(calls: list[Call]) -> Pace:
         own = [call for call in done if call.agent == agent]
         hops += [after.began - before.ended for before, after in pairwise(own)]
     return Pace(wall, work, most, sum(hops) / len(hops) if hops else 0.0)
-
-
-async def spent_by_day(ledger: Ledger) -> dict[str, dict[str, Spend]]:
-    """Day → mission → what was spent, over all missions of this ledger."""
-    found: dict[str, dict[str, Spend]] = {}
-    missions = [made["name"] for made in await definitions(ledger) if "mission" in (made.get("about") or {})]
-    for workflow in missions:
-        after = ""
-        while records := await ledger.find(Query(workflow=workflow, after=after, limit=500)):
-            after = records[-1].record_id
-            whose = {record.record_id: mission_of(record) for record in records}
-            for call in calls_of(await ledger.receipts(record_ids=list(whose)), records):
-                day, mission = found.setdefault(call.day, {}), whose[call.record_id]
-                day[mission] = day.get(mission, Spend()).plus(call.spent)
-    return dict(sorted(found.items()))
 
 
 def mission_of(record: Record) -> str:

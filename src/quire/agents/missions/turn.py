@@ -93,7 +93,7 @@ class Voice:
 
     def _daybook(self) -> Daybook | None:
         """Where the day's spending is counted; a repetition from a recording spends nothing."""
-        return None if self.recording is not None else Daybook(self.run, mission_of(self.run))
+        return None if self.recording is not None else Daybook.of(self.run, mission_of(self.run))
 
     async def say(self, name: str, prompt: str, past: list[history.Row], *, resumes: bool = False) -> Said:
         """Put a prompt to the agent; correct it, wait, or ask a person as the class of error says.

@@ -45,12 +45,21 @@ def _about(record: Record) -> str:
             return record.last_error or record.note or ""
 
 
-def row_of(record: Record) -> tuple[str, ...]:
-    """A record as one row of a table."""
+async def of_missions(client: Client, records: Sequence[Record]) -> dict[str, Status]:
+    """Return how the missions among these records stand, by id: their own record only waits while agents work."""
+    if not any(record.status is Status.WAITING and '"thread"' in record.data for record in records):
+        return {}  # without the libraries of agents
+    from quire.agents.missions.story import standings
+
+    return await standings(client.ledger, records)
+
+
+def row_of(record: Record, status: Status | None = None) -> tuple[str, ...]:
+    """Return a record as one row of a table, with another status if one is given."""
     updated = iso(record.updated_at)[:19].replace("T", " ") + "Z"
     return (
         record.record_id,
-        shown_status(record),
+        status or shown_status(record),
         next_step(record),
         record.workflow,
         updated,
@@ -156,7 +165,9 @@ def list_(
             for record in chosen:
                 session.out.emit(words.record_json(record))
             return
-        _table(session, [row_of(record) for record in chosen], "nothing waits for you" if needs_me else "no records")
+        missions = await of_missions(client, chosen)
+        rows = [row_of(record, missions.get(record.record_id)) for record in chosen]
+        _table(session, rows, "nothing waits for you" if needs_me else "no records")
         if needs_me and chosen:
             first = chosen[0].record_id
             session.out.note(f"next: {words.command('show', first)}, then {words.command('approve', first)}")

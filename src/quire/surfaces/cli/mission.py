@@ -279,7 +279,7 @@ def replay(
                 done = await replays.what_if(
                     client.ledger, record_id, turn=turn, agent=agent, prompt=said, model=model, deps=deps
                 )
-                return _compared(session, done)
+                return _compared(session, record_id, done)
             done = await replays.replay(client.ledger, record_id, deps=deps)
         if session.json:
             session.out.emit(
@@ -295,15 +295,18 @@ def replay(
     return session.with_client(work)
 
 
-def _compared(session: Session, done: Replayed) -> int:
+def _compared(session: Session, record_id: str, done: Replayed) -> int:
     if session.json:
         after = done.after.model_dump(mode="json") if done.after is not None else None
         before = done.before.model_dump(mode="json") if done.before is not None else None
-        session.out.emit({"before": before, "after": after, "asked": done.asked, "error": done.error or None})
+        session.out.emit(
+            {"before": before, "after": after, "asked": done.asked, "error": done.error or None, "number": done.number}
+        )
     else:
         asked = f"{done.recorded} answers from receipts, {len(done.asked)} asked anew"
         session.out.say(f"{asked}: {', '.join(done.asked)}", dim=True)
         side_by_side(session.out, _text(done.before), _text(done.after, done.error))
+        session.out.note(f"kept: quire mission report {record_id} --what-if {done.number}")
     return Exit.OK if done.after is not None else Exit.ERROR
 
 

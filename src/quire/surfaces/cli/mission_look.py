@@ -37,10 +37,12 @@ def show(session: Session, record_id: str) -> None:
 
     async def work(client: Client) -> None:
         from quire.agents.missions import story as stories
+        from quire.agents.missions.tried import tried
 
         story = await stories.read(client.ledger, record_id)
+        what_ifs = await tried(client.ledger, story.record.record_id)
         if session.json:
-            session.out.emit(_as_json(story))
+            session.out.emit({**_as_json(story), "what_ifs": [one.as_json() for one in what_ifs]})
             return
         out, record = session.out, story.record
         out.say(f"{record.record_id}: {story.status}{f' at {record.step}' if record.step else ''}", bold=True)
@@ -56,6 +58,9 @@ def show(session: Session, record_id: str) -> None:
             rows.append((name, turns, story.spent_by(name).in_words() + tries, last))
         out.table(["agent", "turns", "spent", "last"], rows)
         show_corrections(out, story)
+        for one in what_ifs:
+            out.say(one.in_words())
+            out.say(f"  quire mission report {record.record_id} --what-if {one.number}", dim=True)
         for asker, question in story.questions():
             out.say(f"{asker} asks: {question}", colour="yellow")
             out.say(f"  quire answer {asker} CHOICE")
@@ -95,8 +100,11 @@ def _as_json(story: Story) -> dict[str, Any]:
 @record_argument
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write it there instead of showing it.")
 @click.option("--calls", is_flag=True, help="Every call of a model with its times, instead of the result.")
-def report(session: Session, record_id: str, out: str | None, calls: bool) -> None:
-    """The result of a mission as Markdown; with --calls, when each call began and ended."""
+@click.option("--what-if", "number", type=click.IntRange(min=1), metavar="N", help="The result of this what-if.")
+def report(session: Session, record_id: str, out: str | None, calls: bool, number: int | None) -> None:
+    """Show the result of a mission as Markdown; with --calls, when each call began and ended."""
+    if number is not None and calls:
+        raise click.UsageError("--calls and --what-if do not go together")
     if out is not None:
         check_target(session, out)
 
@@ -105,6 +113,9 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
         from quire.agents.missions.report import markdown
 
         story = await stories.read(client.ledger, record_id)
+        if number is not None:
+            await _what_if(session, client, story, number, out)
+            return
         if calls:
             rows = [
                 (
@@ -134,6 +145,23 @@ def report(session: Session, record_id: str, out: str | None, calls: bool) -> No
     session.with_client(work)
 
 
+async def _what_if(session: Session, client: Client, story: Story, number: int, path: str | None) -> None:
+    from quire.agents.missions.report import markdown
+    from quire.agents.missions.tried import one_of
+
+    one = await one_of(client.ledger, story.record.record_id, number)
+    if session.json and path is None:
+        session.out.emit(one.as_json())
+    elif one.report is None:
+        raise NotFound(f"{one.in_words()}; it has no result{f': {one.error}' if one.error else ''}")
+    elif path is not None:
+        write(path, markdown(one.report, story.record.record_id))
+        session.out.say(one.in_words())
+        session.out.say(f"The result: {path}", bold=True, colour="green")
+    else:
+        shown(session.out, markdown(one.report, story.record.record_id))
+
+
 def _fault(call: Call) -> str:
     """Say what went wrong with a call, and how often it was begun before without an answer."""
     from quire.agents.missions.story import LOST_WORDS
@@ -147,7 +175,8 @@ def spend(session: Session) -> None:
     """What missions spent, by day."""
 
     async def work(client: Client) -> None:
-        from quire.agents.missions.story import spent_by_day, total
+        from quire.agents.missions.daily import spent_by_day
+        from quire.agents.missions.story import total
 
         found = await spent_by_day(client.ledger)
         if session.json:

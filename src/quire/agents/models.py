@@ -39,7 +39,7 @@ def price_of(spec: ModelSpec) -> dict[str, float] | None:
 
 
 def without_key(spec: ModelSpec) -> str:
-    """Why this model cannot be asked, if all that is missing is its key; empty if it has one, or needs none."""
+    """Return why this model cannot be asked, if its key is missing; empty if it has one, or needs none."""
     provider, _ = split(spec.model)
     names = (spec.key,) if spec.key is not None else KEYS.get(provider, ())
     other = spec.base_url is not None and provider != "google"
@@ -47,7 +47,7 @@ def without_key(spec: ModelSpec) -> str:
         return ""
     return (
         f"the model {spec.model!r} needs a key: set the environment variable {' or '.join(names)}; "
-        "without one there are the models 'scripted' and 'local'"
+        "without one there are the models 'scripted' and 'local' (quire model fetch)"
     )
 
 
@@ -74,10 +74,11 @@ _built: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Model]] = WeakKey
 
 async def ready(spec: ModelSpec) -> None:
     """What takes long before a model can be made is done beside the loop: the local one loads its weights."""
-    if split(spec.model)[0] == "local":
+    provider, name = split(spec.model)
+    if provider == "local":
         from quire.agents import local
 
-        await asyncio.to_thread(local.server)
+        await asyncio.to_thread(local.server, name)
 
 
 def built(spec: ModelSpec, agent_id: str) -> Model:

@@ -49,6 +49,7 @@ COMMANDS: dict[str, Entry] = {
     "tick": Entry("run", "Work for one slice of time and hand on.", f"{_HERE}.tick:tick"),
     "start": Entry("work", "Start a record, or many.", f"{_HERE}.start:start"),
     "mission": Entry("work", "Run networks of agents from a blueprint.", f"{_HERE}.mission:mission"),
+    "model": Entry("work", "Fetch a model that answers on this machine.", f"{_HERE}.model:model"),
     "signal": Entry("work", "Send a signal to a record.", f"{_HERE}.work:signal"),
     "move": Entry("work", "Move a record to a declared successor.", f"{_HERE}.work:move"),
     "edit": Entry("work", "Change the data of a record.", f"{_HERE}.work:edit"),

@@ -11,6 +11,7 @@ import click
 from quire.errors import DefinitionError, InputError, LedgerError, QuireError
 from quire.ledger.finding import sqlite_path
 from quire.surfaces.cli.command import Exit, Session, verb
+from quire.surfaces.cli.model import model_option
 
 if TYPE_CHECKING:
     from quire.workflows.workflow import Workflow
@@ -184,6 +185,7 @@ def _reached(ledger: str) -> None:
     quire demo
     quire demo --dir quire-demo --articles 20
     quire demo mission
+    quire demo mission --model local
     quire demo sheet
     """,
 )
@@ -195,17 +197,20 @@ def _reached(ledger: str) -> None:
     help="Where to; otherwise ./quire-demo, or a new temporary directory if that exists.",
 )
 @click.option("--articles", type=click.IntRange(4, 500), default=12, show_default=True, help="How many.")
-def demo(session: Session, what: str, directory: str | None, articles: int) -> int:
+@model_option
+def demo(session: Session, what: str, directory: str | None, articles: int, model: str | None) -> int:
     """Watch a worker be killed half-way and nothing be done twice.
 
     Articles are drafted, reviewed, posted and archived on a ledger of their own. Half-way the worker is killed with
-    kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of scripted agents instead;
+    kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of agents instead;
     with "sheet", the rows of a team's spreadsheet, in a browser and without an account.
     """
     if what == "mission":
         from quire.surfaces.cli.mission_demo import run_demo as run_mission
 
-        return run_mission(session, directory)
+        return run_mission(session, directory, model or "scripted")
+    if model is not None:
+        raise click.UsageError("--model goes with 'quire demo mission'")
     from quire.surfaces.cli.demo import demo_folder, run_demo
 
     if what == "sheet":

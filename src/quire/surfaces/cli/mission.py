@@ -22,6 +22,7 @@ from quire.surfaces.cli.flows import made_deps
 from quire.surfaces.cli.following import ending
 from quire.surfaces.cli.mission_look import report, show, spend, written
 from quire.surfaces.cli.mission_picture import Picture, side_by_side, why_of
+from quire.surfaces.cli.model import model_option
 from quire.surfaces.cli.writing import check_target
 
 if TYPE_CHECKING:
@@ -62,12 +63,18 @@ def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
 
 
 def _check_keys(blueprint: Blueprint) -> None:
-    """Before anything starts: whoever works here needs the keys of all models."""
+    """Refuse before anything starts: whoever works here needs the keys of all models, and the files of local ones."""
+    from quire.agents import local
     from quire.agents.models import without_key
+    from quire.agents.provider import LOCAL, split
 
     for agent in (*blueprint.agents, blueprint.reducer):
-        if problem := without_key(blueprint.model_of(agent)):
+        spec = blueprint.model_of(agent)
+        if problem := without_key(spec):
             raise InputError(problem)
+        provider, name = split(spec.model)
+        if provider == LOCAL:
+            local.check(name)
 
 
 @_command
@@ -315,10 +322,17 @@ def _text(report: Report | None, error: str = "") -> str:
 
 
 @_command
-@verb("demo", example="quire mission demo")
+@verb(
+    "demo",
+    example="""
+    quire mission demo
+    quire mission demo --model local
+    """,
+)
 @click.option("--dir", "directory", type=click.Path(file_okay=False), help="Where to; it must be empty or new.")
-def demo(session: Session, directory: str | None) -> int:
+@model_option
+def demo(session: Session, directory: str | None, model: str | None) -> int:
     """Three agents plan a colony on Mars; their worker is killed half-way, and no word is lost. Needs no key."""
     from quire.surfaces.cli.mission_demo import run_demo
 
-    return run_demo(session, directory)
+    return run_demo(session, directory, model or "scripted")

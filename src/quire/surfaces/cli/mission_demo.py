@@ -18,12 +18,19 @@ from quire.ledger import engine
 from quire.surfaces.cli.command import Exit, Session
 from quire.surfaces.cli.mission_picture import Picture, pace_of, shown
 
-#: The demo gives up after this long.
-LIMIT_SECONDS = 120.0
+#: The variable that says where local models are.
+MODELS = "QUIRE_MODELS"
+LOCAL_MARK = "[a real model on this machine: very small, it writes sentences and knows nothing]"
+#: The demo gives up after this long; with a model that computes its answers, after so long.
+LIMIT_SECONDS, LIMIT_LOCAL_SECONDS = 120.0, 1800.0
 
 
-def run_demo(session: Session, directory: str | None) -> int:
-    """Run the demo of a mission and answer the exit code."""
+def run_demo(session: Session, directory: str | None, model: str = "scripted") -> int:
+    """Run the demo of a mission and return the exit code."""
+    if model == "local":
+        from quire.agents import local
+
+        local.check()
     folder = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="quire-mission-"))
     try:
         if folder.exists() and any(folder.iterdir()):
@@ -31,7 +38,7 @@ def run_demo(session: Session, directory: str | None) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{str(folder)!r} cannot be used: {error}") from error
-    made = Demo(session, folder.resolve())
+    made = Demo(session, folder.resolve(), model)
     try:
         return session.run(made.run())
     finally:
@@ -39,8 +46,10 @@ def run_demo(session: Session, directory: str | None) -> int:
 
 
 class Demo:
-    def __init__(self, session: Session, folder: Path) -> None:
+    def __init__(self, session: Session, folder: Path, model: str) -> None:
         self.session = session
+        self.model = model
+        self.limit = LIMIT_LOCAL_SECONDS if model == "local" else LIMIT_SECONDS
         self.out = session.out
         self.folder = folder
         self.picture = Picture(self.out)
@@ -49,7 +58,8 @@ class Demo:
     def _worker(self, label: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "quire.surfaces.cli", "--config", str(self.folder / "quire.toml")]
         command += ["worker", "--lease", "3s", "--label", label]
-        mine = (name for name in os.environ if not name.startswith("QUIRE_") or name == engine.KEYRING_FILE)
+        kept = (engine.KEYRING_FILE, MODELS)
+        mine = (name for name in os.environ if not name.startswith("QUIRE_") or name in kept)
         environment = {name: os.environ[name] for name in mine}
         with (self.folder / f"{label}.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
@@ -66,22 +76,22 @@ class Demo:
 
     async def run(self) -> int:
         from quire.agents.blueprint.reading import load
-        from quire.agents.demo import blueprint
+        from quire.agents.demo import blueprint, local_blueprint
         from quire.agents.missions.flow import compiled
         from quire.agents.scripted import MARK
 
-        made = load(blueprint())
+        made = load(local_blueprint() if self.model == "local" else blueprint())
         # JSON is YAML, too: nothing but the standard library is needed to write it.
         (self.folder / "mars-colony.yaml").write_text(json.dumps(made.as_json(), indent=2), encoding="utf-8")
         toml = 'flows = ["mars-colony.yaml"]\nledger = "sqlite:///ledger.db"\n'
         (self.folder / "quire.toml").write_text(toml, encoding="utf-8")
-        self.out.say(MARK, colour="yellow")
+        self.out.say(LOCAL_MARK if self.model == "local" else MARK, colour="yellow")
         self.out.say(f"A directory of its own: {self.folder}", dim=True)
         url, name = f"sqlite:///{self.folder / 'ledger.db'}", "mars-1"
         async with Client(url, workflows=[compiled(made)], who="demo") as client:
             await client.start("mars-colony", {}, id=name)
             try:
-                async with asyncio.timeout(LIMIT_SECONDS):
+                async with asyncio.timeout(self.limit):
                     first = self._worker("first-worker")
                     await self._until(client, name, first, said=4)
                     os.kill(first.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
@@ -91,9 +101,7 @@ class Demo:
                     self.picture.tell(f"a new worker, {second.pid}, reads the conversations back and goes on")
                     await self._until(client, name, second)
             except TimeoutError:
-                raise QuireError(
-                    f"the demo did not end in {LIMIT_SECONDS:g} s; its logs are in {self.folder}"
-                ) from None
+                raise QuireError(f"the demo did not end in {self.limit:g} s; its logs are in {self.folder}") from None
             self.picture.end()
             return await self._proof(client, name)
 

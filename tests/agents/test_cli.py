@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quire.surfaces.cli.command import Session
-from quire.surfaces.cli.mission import mission
+from quire.surfaces.cli.missions.commands import mission
 from tests.agents.conftest import Serve
 from tests.agents.test_correction import planning
 from tests.agents.test_judging import correcting
@@ -130,7 +130,7 @@ def test_without_a_key_nothing_is_started(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert str(refused.exception) == (
         "the model 'google:gemini-2.5-flash' needs a key: set the environment variable GEMINI_API_KEY or "
-        "GOOGLE_API_KEY; without one there are the models 'scripted' and 'local'"
+        "GOOGLE_API_KEY; without one there are the models 'scripted' and 'local' (quire model fetch)"
     )
     assert not list(tmp_path.iterdir())
 
@@ -176,7 +176,7 @@ def test_a_corrected_prompt_is_shown_with_what_was_added_and_how_it_was_judged(t
 def test_the_demo_kills_its_worker_and_ends_in_a_readable_result(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     code = "import sys; from quire.surfaces.cli.command import Session; "
-    code += "from quire.surfaces.cli.mission_demo import run_demo; "
+    code += "from quire.surfaces.cli.missions.demo import run_demo; "
     code += "sys.exit(run_demo(Session(json=True), sys.argv[1]))"
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
 

@@ -147,6 +147,9 @@ NOT_HERE = {
     "quire mission run startup-roadmap.yaml topic": "it needs a provider's key",
     "quire mission run mars-colony.yaml --model openai": "it needs a server with a model",
     "quire mission replay mars_4kd0 --what-if --turn 3": "it needs a provider's key",
+    "quire model fetch": "it downloads a model",
+    "quire demo mission --model local": "it needs that model",
+    "quire mission demo --model local": "it needs that model",
 }
 
 

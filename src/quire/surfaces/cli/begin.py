@@ -11,7 +11,7 @@ import click
 from quire.errors import DefinitionError, InputError, LedgerError, QuireError
 from quire.ledger.finding import sqlite_path
 from quire.surfaces.cli.command import Exit, Session, verb
-from quire.surfaces.cli.model import model_option
+from quire.surfaces.cli.missions.models import model_option
 
 if TYPE_CHECKING:
     from quire.workflows.workflow import Workflow
@@ -206,7 +206,7 @@ def demo(session: Session, what: str, directory: str | None, articles: int, mode
     with "sheet", the rows of a team's spreadsheet, in a browser and without an account.
     """
     if what == "mission":
-        from quire.surfaces.cli.mission_demo import run_demo as run_mission
+        from quire.surfaces.cli.missions.demo import run_demo as run_mission
 
         return run_mission(session, directory, model or "scripted")
     if model is not None:

@@ -25,6 +25,7 @@ from quire.model.wait import On, load_waits
 from quire.rules.difference import differing, pairs
 from quire.rules.versions import versions
 from quire.surfaces.cli.command import Session, record_argument, verb
+from quire.surfaces.cli.listing import of_missions
 from quire.surfaces.cli.output import Output, on_one_line
 
 
@@ -32,6 +33,8 @@ class _Whole(NamedTuple):
     """All that is known of one record, as it is shown."""
 
     record: Record
+    #: Its status; of a mission, how its agents stand.
+    status: str
     why: str
     events: Sequence[Event]
     receipts: Sequence[Receipt]
@@ -65,6 +68,7 @@ async def _whole(session: Session, client: Client, record_id: str, *, everything
         children = await ledger.find(query)
     return _Whole(
         record=record,
+        status=(await of_missions(client, [record])).get(record_id, record.status),
         why=why_of(record, await around(ledger, record, groups=session.config.groups)).sentence,
         events=await client.events(record_id, limit=1_000_000 if everything else 10_000),
         receipts=await ledger.receipts(record_ids=[record_id]),
@@ -89,7 +93,7 @@ def _as_json(whole: _Whole) -> dict[str, Any]:
 
 def _print(out: Output, whole: _Whole, all_: bool) -> None:
     record = whole.record
-    out.say(f"{record.record_id}   {record.status}   {record.workflow} at {record.step or '(ended)'}", bold=True)
+    out.say(f"{record.record_id}   {whole.status}   {record.workflow} at {record.step or '(ended)'}", bold=True)
     out.say(whole.why)
     _question(out, record)
     out.say()

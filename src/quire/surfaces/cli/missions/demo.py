@@ -16,7 +16,7 @@ from quire.clock import SYSTEM
 from quire.errors import InputError, QuireError
 from quire.ledger import engine
 from quire.surfaces.cli.command import Exit, Session
-from quire.surfaces.cli.mission_picture import Picture, pace_of, shown
+from quire.surfaces.cli.missions.picture import Picture, pace_of, shown
 
 #: The variable that says where local models are.
 MODELS = "QUIRE_MODELS"

@@ -10,7 +10,7 @@ from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import NotFound
 from quire.surfaces.cli.command import Session, record_argument, verb
-from quire.surfaces.cli.mission_picture import last_of, pace_of, show_corrections, shown, why_of
+from quire.surfaces.cli.missions.picture import last_of, pace_of, show_corrections, shown, why_of
 from quire.surfaces.cli.output import on_one_line
 from quire.surfaces.cli.writing import check_target, write
 

@@ -20,9 +20,9 @@ from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Exit, Session, record_argument, verb
 from quire.surfaces.cli.flows import made_deps
 from quire.surfaces.cli.following import ending
-from quire.surfaces.cli.mission_look import report, show, spend, written
-from quire.surfaces.cli.mission_picture import Picture, side_by_side, why_of
-from quire.surfaces.cli.model import model_option
+from quire.surfaces.cli.missions.looking import report, show, spend, written
+from quire.surfaces.cli.missions.models import model_option
+from quire.surfaces.cli.missions.picture import Picture, side_by_side, why_of
 from quire.surfaces.cli.writing import check_target
 
 if TYPE_CHECKING:
@@ -333,6 +333,6 @@ def _text(report: Report | None, error: str = "") -> str:
 @model_option
 def demo(session: Session, directory: str | None, model: str | None) -> int:
     """Three agents plan a colony on Mars; their worker is killed half-way, and no word is lost. Needs no key."""
-    from quire.surfaces.cli.mission_demo import run_demo
+    from quire.surfaces.cli.missions.demo import run_demo
 
     return run_demo(session, directory, model or "scripted")

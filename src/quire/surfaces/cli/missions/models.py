@@ -112,13 +112,13 @@ class _Progress:
         self._open = False
 
     def of(self, what: str) -> fetching.Progress:
-        def told(there: int, whole: int) -> None:
+        def show(there: int, whole: int) -> None:
             if self._out.terminal:
                 end = f" of {whole / 1e6:,.0f}" if whole else ""
                 click.echo(f"\r{what}: {there / 1e6:,.0f}{end} MB ", nl=False)
                 self._open = True
 
-        return told
+        return show
 
     def end(self) -> None:
         if self._open:

@@ -1,0 +1,1 @@
+"""``quire mission`` and ``quire model``: networks of agents, and models on this machine."""

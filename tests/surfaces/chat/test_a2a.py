@@ -174,6 +174,32 @@ async def test_a_viewer_looks_and_an_operator_starts_and_cancels(tmp_path: Path)
     assert '"by":"ann"' in events[0].body
 
 
+async def test_what_each_agent_says_is_streamed_and_stands_in_the_task(tmp_path: Path) -> None:
+    with site(tmp_path, names=["ceo", "cto"], model={"model": "scripted", "script": SCRIPT}) as here:
+        async with agent(here.url, streaming=True) as one:
+            events = [event async for event in one.send_message(message("tea"))]
+            task = events[0].task
+            there = await one.get_task(pb.GetTaskRequest(id=task.id))
+            last = await one.get_task(pb.GetTaskRequest(id=task.id, history_length=1))
+            none = await one.get_task(pb.GetTaskRequest(id=task.id, history_length=0))
+            again = [event async for event in one.subscribe(pb.SubscribeToTaskRequest(id=task.id))]
+
+    updates = [event.status_update.status for event in events if event.HasField("status_update")]
+    streamed = [status.message for status in updates if status.message.parts]
+    turns = [json_format.MessageToDict(said.parts[1].data) for said in [*task.history, *streamed]]
+    assert sorted((turn["agent"], turn["turn"]) for turn in turns) == [
+        (w, n) for w in ("ceo", "cto") for n in (1, 2, 3)
+    ]
+    assert all("I was asked:" in said.parts[0].text for said in streamed)
+    assert updates[-1].state == pb.TASK_STATE_COMPLETED
+    assert [said.message_id for said in there.history] == [
+        f"{task.id}.{who}.{turn}" for turn in (1, 2, 3) for who in ("ceo", "cto")
+    ]
+    assert [said.message_id for said in last.history] == [f"{task.id}.cto.3"]
+    assert not none.history
+    assert len(again[0].task.history) == 6  # whoever was cut off gets all of it
+
+
 async def test_a_question_is_answered_only_with_the_hash_that_was_shown(tmp_path: Path) -> None:
     with site(tmp_path, limits={"calls": 1}) as here:
         async with agent(here.url, streaming=True) as one:

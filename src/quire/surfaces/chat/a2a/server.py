@@ -39,7 +39,7 @@ from quire.errors import IllegalMove, NotFound, QuireError
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.surfaces.chat.a2a import tasks
-from quire.surfaces.chat.a2a.tasks import Seen
+from quire.surfaces.chat.a2a.tasks import Said, Seen
 from quire.surfaces.chat.mcp.tools import mission_of
 from quire.surfaces.server.auth.tokens import Role
 
@@ -90,6 +90,17 @@ def _status(seen: Seen) -> pb.TaskStatus:
     return status
 
 
+def _message(seen: Seen, said: Said) -> pb.Message:
+    """What an agent of the mission said, as a message of the task."""
+    return pb.Message(
+        message_id=f"{seen.record.record_id}.{said.agent}.{said.turn}",
+        task_id=seen.record.record_id,
+        context_id=seen.context_id,
+        role=pb.ROLE_AGENT,
+        parts=[_text(said.text), _data({"agent": said.agent, "turn": said.turn})],
+    )
+
+
 def _artifacts(record: Record) -> list[pb.Artifact]:
     if record.status is not Status.DONE or not record.result:
         return []
@@ -98,8 +109,9 @@ def _artifacts(record: Record) -> list[pb.Artifact]:
     return [pb.Artifact(artifact_id="result", name="result", parts=[_text(str(text)), _data(result)])]
 
 
-def _task(seen: Seen, *, artifacts: bool = True) -> pb.Task:
+def _task(seen: Seen, *, artifacts: bool = True, said: Sequence[Said] = ()) -> pb.Task:
     return pb.Task(
+        history=[_message(seen, one) for one in said],
         id=seen.record.record_id,
         context_id=seen.context_id,
         status=_status(seen),
@@ -179,7 +191,11 @@ class Missions(RequestHandler):
 
     @_refusing
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task | None:
-        return _task(await tasks.see(self._at(context, Role.VIEWER), self.mission, params.id))
+        client = self._at(context, Role.VIEWER)
+        seen = await tasks.see(client, self.mission, params.id)
+        wanted = params.history_length if params.HasField("history_length") else None
+        said = await tasks.said(client, seen) if wanted != 0 else []
+        return _task(seen, said=said[-wanted:] if wanted else said)
 
     @_refusing
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
@@ -285,11 +301,18 @@ class Missions(RequestHandler):
 
     async def _followed(self, client: Client, seen: Seen) -> AsyncGenerator[Any]:
         """The task, then what changes, until it rests. A listener that is cut off subscribes again: nothing is lost."""
-        yield _task(seen)
+        marks, said = await tasks.marks(client, seen), await tasks.said(client, seen)
+        yield _task(seen, said=said)
         id_, context = seen.record.record_id, seen.context_id
         while seen.state not in tasks.RESTING:
             await client.clock.sleep(_GLANCE_SECONDS)
             before, seen = seen, await tasks.see(client, self.mission, seen.record.record_id)
+            if (now := await tasks.marks(client, seen)) != marks:
+                marks, known, said = now, set(said), await tasks.said(client, seen)
+                for one in said:
+                    if one not in known:
+                        status = pb.TaskStatus(state=pb.TASK_STATE_WORKING, message=_message(seen, one))
+                        yield pb.TaskStatusUpdateEvent(task_id=id_, context_id=context, status=status)
             if (before.state, before.record.step) != (seen.state, seen.record.step):
                 for artifact in _artifacts(seen.record):
                     yield pb.TaskArtifactUpdateEvent(

@@ -72,6 +72,33 @@ async def see(client: Client, mission: str, task_id: str) -> Seen:
     return Seen(record, context_id, state_of(record, asked), tuple(asked))
 
 
+class Said(NamedTuple):
+    """What one agent of a mission said in one turn."""
+
+    agent: str
+    turn: int
+    text: str
+
+
+async def marks(client: Client, seen: Seen) -> frozenset[tuple[str, int]]:
+    """Return the versions of a task's parts: while these stay, nothing new was said."""
+    parts = await client.find(parent_id=seen.record.record_id, limit=1000)
+    return frozenset((part.record_id, part.version) for part in parts)
+
+
+async def said(client: Client, seen: Seen) -> list[Said]:
+    """Return what the agents of a task have said by now, turn by turn."""
+    from quire.agents.missions import story as stories
+
+    try:
+        story = await stories.read(client.ledger, seen.record.record_id)
+    except InputError:  # it has not begun
+        return []
+    order = [spec.id for spec in story.blueprint.agents]
+    found = [Said(agent, turn, text) for agent, turns in story.said.items() for turn, text in turns.items()]
+    return sorted(found, key=lambda one: (one.turn, order.index(one.agent)))
+
+
 def task_id(mission: str, caller: str, message_id: str) -> str:
     """The id of the task that this message starts: the caller's message sent again is the same task."""
     if not 0 < len(message_id) <= 200:

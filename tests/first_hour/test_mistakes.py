@@ -97,3 +97,25 @@ def test_a_result_of_another_type_is_named_without_lines_of_libraries(newcomer: 
         "quire worker --until-idle", "it is declared as str, but: Input should be a valid string (it is 5)"
     )
     assert "pydantic" not in told
+
+
+def test_a_flow_file_that_cannot_be_loaded_is_a_problem_also_before_there_is_a_ledger(newcomer: Newcomer) -> None:
+    newcomer.write("quire.toml", 'flows = ["flows.py"]\n')
+    newcomer.write("flows.py", "from quire import Retry\n\nagain = Retry(2, wait='1s')\n")
+    said = "line 3: TypeError: Retry.__init__() got an unexpected keyword argument 'wait'"
+    newcomer.tells("quire doctor", "no worker can start:", said, "1 problem found", code=3)
+    newcomer.tells("quire worker --until-idle", said, code=2)
+
+
+def test_what_an_effect_returned_in_vain_is_named_in_plain_words(newcomer: Newcomer) -> None:
+    newcomer.write(
+        "flows.py",
+        f"{HEAD}\nfrom quire import Act, effect\n\n\n@effect\nasync def send(act: Act) -> str:\n    return object()\n"
+        "\n\n@workflow\nasync def mail(run: Run[Order]) -> str:\n    return await run.once(send)\n",
+    )
+    newcomer.write("quire.toml", 'flows = ["flows.py"]\n')
+    newcomer.type("quire start mail --id m && quire worker --until-idle")
+    said = newcomer.tells("quire show m", "it is declared as str, but: Input should be a valid string (it is <object")
+    assert "pydantic" not in said and "effect.unfit" not in said
+    newcomer.type("quire resolve m --happened --value '\"id\"' && quire worker --until-idle")
+    newcomer.tells("quire show m", "DONE", '"id"')

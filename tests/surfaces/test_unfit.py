@@ -223,7 +223,7 @@ def test_a_csv_names_each_bad_line_with_its_field(tmp_path: Path) -> None:
         "line 4: net: Input should be greater than or equal to 0",
         "line 5: due: Input should be a valid date or datetime",
         "line 6: iban: String should match pattern '^[A-Z]{2}[0-9]+$'",
-        "started 1 records of bill; 4 lines were bad and left out",
+        "started 1 record of bill; 4 lines were bad and left out",
     ]
     [record] = asyncio.run(records_of(url))
     assert (record.record_id, record.status) == ("good", Status.NEEDS_APPROVAL)

@@ -41,19 +41,27 @@ async def new_records(
         if given is None:
             raise InputError(f"item {len(records)} has no id: ids must name one for each item")
         record_id = arguments.checked_id(given)
+        # An id that was made here says nothing to whoever reads a refusal.
+        what = "the data" if names is None else f"the data of {record_id!r}"
         if known is not None:
-            records.append(new_of(known, record_id, item, now, due_at, priority))
+            records.append(new_of(known, record_id, item, now, due_at, priority, what))
         else:
             assert definition is not None
-            records.append(new_from(definition, record_id, {} if item is None else item, now, due_at, priority))
+            records.append(new_from(definition, record_id, {} if item is None else item, now, due_at, priority, what))
     return known, records
 
 
 def new_of(
-    workflow: Workflow[Any, Any, Any], record_id: str, item: Any, now: float, due_at: float | None, priority: int
+    workflow: Workflow[Any, Any, Any],
+    record_id: str,
+    item: Any,
+    now: float,
+    due_at: float | None,
+    priority: int,
+    what: str,
 ) -> Record:
     """Return the first record of this workflow with this data, which is checked by the workflow's type."""
-    text = workflow.taken(item, f"the data of {record_id!r}")
+    text = workflow.taken(item, what)
     return first_record(workflow, record_id, text, now, due_at=due_at, priority=priority)
 
 

@@ -62,9 +62,9 @@ def command(verb: str, *words: str, options: str = "") -> str:
     return " ".join(part for part in ("quire", verb, quoted, options) if part)
 
 
-def counted(count: int, word: str) -> str:
-    """A number with its word: 1 record, 3 records."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+def counted(count: int, word: str, words: str = "") -> str:
+    """Return a number with its word: 1 record, 3 records. ``words``: of more than one, where it is no plain 's'."""
+    return f"{count:,} {word if count == 1 else words or f'{word}s'}"
 
 
 def short(text: object, most: int = 160) -> str:
@@ -231,10 +231,11 @@ _STAGES = {
     "done": "happened",
     "void": "did not happen",
     "kept": "stays as it is",
+    "unfit": "what it returned cannot be kept",
 }
 
 
-_OF_EFFECTS = frozenset(f"effect.{stage}" for stage in (*_STAGES, "undone", "twice", "unclear"))
+_OF_EFFECTS = frozenset(f"effect.{stage}" for stage in (*_STAGES, "undone", "twice", "unclear", "unfit"))
 
 
 def line(event: Event) -> str:
@@ -277,7 +278,8 @@ def _line(event: Event, body: Mapping[str, Any]) -> str:
             return f"edited{by}" + (f": {_changes(body)}" if _changes(body) else "")
         case kind if kind in _OF_EFFECTS:
             stage = kind.removeprefix("effect.")
-            error = f": {short(body['error'])}" if body.get("error") else ""
+            reason = body.get("error") or body.get("problem")
+            error = f": {short(reason)}" if reason else ""
             return f"effect {body.get('effect')}: {_STAGES.get(stage, stage)}{error}"
         case _:
             said = ((word, value) for word, value in body.items() if word not in _HIDDEN | _CHANGES)

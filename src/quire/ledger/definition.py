@@ -15,10 +15,10 @@ from quire.model.wait import On, Wait, dump_waits
 
 
 def new_from(
-    definition: Mapping[str, Any], record_id: str, item: Any, now: float, due_at: float | None, priority: int
+    definition: Mapping[str, Any], record_id: str, item: Any, now: float, due_at: float | None, priority: int, what: str
 ) -> Record:
-    """A new record at the first step of a registered workflow; its data is checked against the registered schema."""
-    return Mould(definition, now, due_at, priority).record(record_id, item)
+    """Return a new record at the first step of a registered workflow; the registered schema checks its data."""
+    return Mould(definition, now, due_at, priority).record(record_id, item, what)
 
 
 class Mould:

@@ -145,12 +145,16 @@ class Codec:
         """
         try:
             return self.taken(value, what)
-        except ValueRefused:
-            if not self.plain:
-                # What another class inherits from the type is left aside; what is of another type is refused.
-                text = self.encode(self.adapter.validate_python(_plain(value)), what)
-            else:
+        except ValueRefused as refused:
+            if self.plain:
                 text = PLAIN.encode(_plain(value), what)
+                return text, self.decode(text, what)
+            try:
+                # What another class inherits from the type is left aside; what is of another type is refused.
+                near = self.adapter.validate_python(_plain(value))
+            except ValueError:
+                raise refused from None
+            text = self.encode(near, what)
             return text, self.decode(text, what)
 
     def _problem(self, value: Any) -> str:

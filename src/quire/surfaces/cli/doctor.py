@@ -31,7 +31,7 @@ from quire.model.side import Setting
 from quire.model.wait import On, load_waits
 from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
-from quire.surfaces.cli.flows import load_flows
+from quire.surfaces.cli.flows import load_file, load_flows
 from quire.surfaces.config import ledger_there
 from quire.upkeep.verify import verify
 from quire.worker.last_tick import comes, last_tick
@@ -155,6 +155,7 @@ def examined(session: Session, *, quiet: bool = False, repair: bool = False) -> 
     found = [*_machine(sqlite=in_file), *_ledger_file(session), *(_repaired(session) if repair else ())]
     if not any(finding.state == "problem" for finding in found):
         found += _opened(session)
+    found += _flow_files(session)
     for finding in found:
         if session.json:
             session.out.emit(finding._asdict())
@@ -197,12 +198,21 @@ def _machine(*, sqlite: bool = True) -> Iterator[Finding]:
         yield (problem if sqlite3.sqlite_version_info < OLDEST else well)(about_library())
 
 
-def _ledger_file(session: Session) -> Iterator[Finding]:
+def _flow_files(session: Session) -> Iterator[Finding]:
     config = session.config
-    yield well(f"configuration: {config.path or 'no quire.toml; defaults'}")
     for file in config.flows:
         if not Path(file).is_file():
             yield problem(f"the flow file {file!r} is not there (from {config.source('flows')})")
+            continue
+        try:
+            load_file(file)
+        except QuireError as error:
+            yield problem(f"no worker can start: {error}")
+
+
+def _ledger_file(session: Session) -> Iterator[Finding]:
+    config = session.config
+    yield well(f"configuration: {config.path or 'no quire.toml; defaults'}")
     path = sqlite_path(config.ledger)
     if path is None:
         yield well(f"ledger: {concealed(config.ledger)} (from {config.source('ledger')})")
@@ -358,9 +368,8 @@ async def _steps(session: Session, client: Client, found: list[Finding]) -> None
         return
     try:
         workflows = load_flows(files)
-    except QuireError as error:
-        found.append(warning(str(error)))
-        return
+    except QuireError:
+        return  # the flow files were loaded one by one before, and what is wrong was said there
     found.extend(problem(text) for text in lost_steps(await client.counts(), workflows))
     found.extend(warning(text) for text in unlisted(workflows))
 

@@ -289,8 +289,8 @@ class _Many:
             out.say(f"nothing was started: {len(self.bad)} of the lines are bad")
             return Exit.BAD_INPUT
         again = f"; {self.again} had been started before" if self.again else ""
-        bad = f"; {len(self.bad)} lines were bad and left out" if self.bad else ""
-        out.say(f"started {started} records of {self.workflow}{again}{bad}")
+        bad = f"; {words.counted(len(self.bad), 'line was', 'lines were')} bad and left out" if self.bad else ""
+        out.say(f"started {words.counted(started, 'record')} of {self.workflow}{again}{bad}")
         out.say(f"  next: quire list --workflow {self.workflow}", dim=True)
         return Exit.BAD_INPUT if self.bad else Exit.OK
 

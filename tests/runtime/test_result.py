@@ -148,5 +148,5 @@ async def test_work_says_why_it_ended() -> None:
         assert worked.why.startswith("nothing is due: 1 record goes on when a person has answered, 'a' first: Pay")
         assert "; 1 record goes on by a clock, 's' first, at 20" in worked.why
         assert worked.why.endswith("; 1 record goes on when another record or somebody outside lets it")
-        assert repr(worked).startswith("<settled 3 times; nothing is due: ")
+        assert repr(worked).startswith("<3 records finished; nothing is due: ")
         assert (await client.work(until="s", budget="0s")).why == "its time is over, or it was stopped"

@@ -137,7 +137,7 @@ class Worked(int):
         return made
 
     def __repr__(self) -> str:
-        return f"<settled {int(self)} times; {self.why}>"
+        return f"<{int(self)} record{'' if self == 1 else 's'} finished; {self.why}>"
 
 
 async def why_idle(client: Client) -> str:

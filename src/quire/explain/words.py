@@ -248,6 +248,11 @@ def line(event: Event) -> str:
     return _line(event, body)
 
 
+def _of_effect(stage: str, body: Mapping[str, Any]) -> str:
+    reason = body.get("error") or body.get("problem")
+    return f"effect {body.get('effect')}: {_STAGES.get(stage, stage)}{f': {short(reason)}' if reason else ''}"
+
+
 def _line(event: Event, body: Mapping[str, Any]) -> str:
     by = f" by {body['by']}" if body.get("by") else ""
     match event.kind:
@@ -277,11 +282,8 @@ def _line(event: Event, body: Mapping[str, Any]) -> str:
         case "edited":
             return f"edited{by}" + (f": {_changes(body)}" if _changes(body) else "")
         case kind if kind in _OF_EFFECTS:
-            stage = kind.removeprefix("effect.")
-            reason = body.get("error") or body.get("problem")
-            error = f": {short(reason)}" if reason else ""
-            return f"effect {body.get('effect')}: {_STAGES.get(stage, stage)}{error}"
+            return _of_effect(kind.removeprefix("effect."), body)
         case _:
             said = ((word, value) for word, value in body.items() if word not in _HIDDEN | _CHANGES)
-            rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None))
+            rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None, []))
             return event.kind.replace("_", " ") + (f": {rest}" if rest else "")

@@ -46,6 +46,8 @@ def simulate(seeds: Sequence[int], store: str, processes: int, *, write: bool) -
     for outcome in outcomes(seeds, store, processes=processes):
         records, orders = records + outcome.records, orders + outcome.orders
         faults, effects, counted = faults + outcome.faults, effects + outcome.effects, counted + outcome.counts
+        if store in real.PACES and sys.stderr.isatty():
+            print(f"seed {outcome.seed}: {outcome.records} records, {outcome.faults} faults", file=sys.stderr)
         windows += any(one.kind == WINDOW for one in outcome.violations)
         if any(one.kind != WINDOW for one in outcome.violations):
             failed.append(outcome)

@@ -276,8 +276,9 @@ def _pauses(history: History) -> list[Violation]:
 
 def _taken_back(order: Order, history: History) -> float:
     """When somebody asked to resume what was halted or paused by this order."""
-    resumes = (one for one in history.orders if one.verb.startswith("resume") and one.what == order.what)
-    return min((one.asked_at for one in resumes if one.asked_at > order.asked_at), default=history.ended_at)
+    resumes = [one for one in history.orders if one.verb.startswith("resume") and one.what == order.what]
+    later = [one for one in resumes if one.answered_at is None or one.answered_at > order.asked_at]
+    return min((one.asked_at for one in later), default=history.ended_at)
 
 
 def _caps(history: History) -> list[Violation]:

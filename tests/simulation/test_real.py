@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,25 +10,25 @@ import pytest
 from tests.simulation.check import WINDOW
 from tests.simulation.history import Found, Happening, History, Order
 from tests.simulation.real.keeping import keep, kept
-from tests.simulation.real.seeds import PACES, outcomes
+from tests.simulation.real.seeds import outcomes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", PACES)
-def test_no_promise_is_broken_by_real_processes(store: str, tmp_path: Path) -> None:
-    found = list(outcomes(range(2), store, tmp_path))
+@pytest.mark.parametrize(("store", "count"), [("postgres", 2), ("sheets", 1), ("restored", 1)])
+def test_no_promise_is_broken_by_real_processes(store: str, count: int, tmp_path: Path) -> None:
+    """``restored``: a book that somebody restores to an earlier version."""
+    found = list(outcomes(range(1, 1 + count), store, tmp_path))
     violations = [violation for outcome in found for violation in outcome.violations]
     assert not [violation for violation in violations if violation.kind != WINDOW]
     assert all(outcome.effects and outcome.faults for outcome in found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", PACES)
-def test_a_breakage_is_found_with_real_processes(store: str, tmp_path: Path) -> None:
-    """A halt that holds nothing back. Its history is kept, with what the workers wrote."""
-    [outcome] = outcomes(range(1, 2), store, tmp_path, breakage="an undo only cancels")
-    assert outcome.violations
-    assert kept(tmp_path / "1.json").orders
+def test_a_breakage_is_found_with_real_processes(tmp_path: Path) -> None:
+    """It is found by one of the first seeds, though not by the same each time. Its history is kept."""
+    with closing(outcomes(range(1, 13), "postgres", tmp_path, breakage="an undo only cancels")) as found:
+        seed = next(one.seed for one in found if any(broken.kind == "not undone" for broken in one.violations))
+    assert kept(tmp_path / f"{seed}.json").orders
 
 
 def test_a_history_that_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:

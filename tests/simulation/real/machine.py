@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quire.clock import SYSTEM
+from tests.simulation.pace import PACE
 from tests.simulation.real import worker
 from tests.simulation.real.proxy import Proxy
+from tests.simulation.real.setup import Setup
 
 if TYPE_CHECKING:
     from tests.simulation.real.system import System
 
 #: Processes are forked off one that has loaded everything already.
 CONTEXT = multiprocessing.get_context("forkserver")
+
+#: A process that ends by itself is started again after so long.
+SYSTEMD_SECONDS = 5.0
 
 
 class Machine:
@@ -33,6 +38,7 @@ class Machine:
         drift = sum(fault.span for fault in own if fault.kind == "clock drifts") if system.store.skews else 0.0
         self.rate = 1.0 + max(-0.03, min(0.03, drift))
         self.elsewhere = system.dice.random() < 0.5
+        self.apart = system.dice.random() < 0.5
         self.starts = 0
         #: For so long the machine is off once its process has died.
         self.off_for = 0.0
@@ -63,6 +69,7 @@ class Machine:
             if not self.expected:
                 words = f"the process of {self.name} ended by itself: {self._last_words()}"
                 self.system.history.differences.append(words)
+                self.off_for = SYSTEMD_SECONDS * PACE
             self.expected = False
             await self.system.clock.sleep(self.off_for)
 
@@ -70,7 +77,7 @@ class Machine:
         system = self.system
         self.starts += 1
         self._gone = asyncio.Event()
-        setup = worker.Setup(
+        setup = Setup(
             f"{self.name}.{self.starts}",
             system.store.address(self.proxy.port),
             str(system.folder / "target"),
@@ -79,6 +86,7 @@ class Machine:
             system.store.speed,
             system.store.beginning,
             self.elsewhere,
+            self.apart,
             self.skew,
             self.rate,
             tuple(self.at_calls) if not system.quiet else (),

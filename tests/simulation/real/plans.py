@@ -27,8 +27,17 @@ def plan_of(seed: int, store: Store) -> Plan:
         name, kind = f"w{dice.randint(1, workers)}", dice.choice(("cut", "half-open", "dies", "freezes"))
         at, span = dice.uniform(1.0, BUSY_SECONDS), dice.choice((1.0, 5.0, 15.0, 30.0))
         plan.faults.append(Fault(name, kind, at=at * PACE, span=span * PACE))
+    if dice.random() < 0.3:
+        plan.faults += _storm(dice, workers)
     plan.faults += store.faults(dice, plan)
     return plan
+
+
+def _storm(dice: random.Random, workers: int) -> list[Fault]:
+    """Workers die again and again: what they ran becomes suspect."""
+    begin = dice.uniform(3.0, BUSY_SECONDS / 2)
+    moments = [begin + dice.uniform(0.0, BUSY_SECONDS / 3) for _ in range(4 * workers)]
+    return [Fault(f"w{n % workers + 1}", "dies", at=at * PACE, span=0.5 * PACE) for n, at in enumerate(moments)]
 
 
 def _fault(fault: Fault, workers: int) -> Fault:

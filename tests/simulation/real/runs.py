@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.simulation.check import check
+from tests.simulation.check import Violation, check
 from tests.simulation.history import History
 from tests.simulation.outcome import Outcome
+from tests.simulation.plan import Fault, Plan
+from tests.simulation.real import restored
 from tests.simulation.real.broken import broken_as_asked
 from tests.simulation.real.keeping import keep, kept
 from tests.simulation.real.machine import CONTEXT
@@ -24,12 +27,22 @@ from tests.simulation.real.stores import Store
 from tests.simulation.real.system import System
 from tests.simulation.story import story
 
-STORES: dict[str, type[Store]] = {"postgres": Postgres, "sheets": Sheets}
+
+class RestoredSheets(Sheets):
+    """A book that somebody restores to an earlier version."""
+
+    def faults(self, dice: random.Random, plan: Plan) -> list[Fault]:
+        return []
+
+
+STORES: dict[str, Callable[[], Store]] = {"postgres": Postgres, "sheets": Sheets, "restored": RestoredSheets}
 #: What real processes write lies in memory, where there is such a place.
 MEMORY = Path("/dev/shm")
 
 
 async def history_of(seed: int, store: Store, folder: Path) -> History:
+    if isinstance(store, RestoredSheets):
+        return await restored.history_of(plan_of(seed, store), store, folder)
     await store.begin(seed)
     try:
         return await System(plan_of(seed, store), store, folder).run()
@@ -37,12 +50,16 @@ async def history_of(seed: int, store: Store, folder: Path) -> History:
         await store.end()
 
 
+def checked(plan: Plan, store: Store, history: History) -> list[Violation]:
+    return restored.check(plan, history) if isinstance(store, RestoredSheets) else check(plan, history)
+
+
 def outcome_of(seed: int, store: Store, folder_kept: Path, *, keeps_all: bool) -> Outcome:
     """Run one seed. What it leaves behind is kept if it shows a violation."""
     folder = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-"))
     try:
         history = asyncio.run(history_of(seed, store, folder))
-        outcome = Outcome.of(seed, history, check(plan_of(seed, store), history))
+        outcome = Outcome.of(seed, history, checked(plan_of(seed, store), store, history))
         if outcome.violations or keeps_all:
             keep(history, folder_kept / f"{seed}.json")
             for log in folder.glob("*.log"):
@@ -55,7 +72,7 @@ def outcome_of(seed: int, store: Store, folder_kept: Path, *, keeps_all: bool) -
 def told(seed: int, name: str, folder: Path) -> str:
     """Tell the history of a seed that was kept."""
     history, plan = kept(folder / f"{seed}.json"), plan_of(seed, STORES[name]())
-    return story(plan, history, check(plan, history))
+    return story(plan, history, checked(plan, STORES[name](), history))
 
 
 def main(name: str, seeds: Iterable[int], folder: Path, *, keeps_all: bool = False) -> None:

@@ -8,7 +8,7 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.simulation.outcome import Outcome
 from tests.simulation.real.broken import BREAKAGE
 
 #: The stores, and the pace of a plan on each: on PostgreSQL all is shorter, the clock of Sheets runs faster.
-PACES = {"postgres": "0.1", "sheets": "1"}
+PACES = {"postgres": "0.1", "sheets": "1", "restored": "1"}
 #: A seed that takes longer hangs.
 MOST_SECONDS = 300.0
 #: Histories that show a violation are kept here, with what the workers wrote.
@@ -28,7 +28,9 @@ def kept_at(store: str) -> Path:
     return KEPT / store
 
 
-def outcomes(seeds: range, store: str, folder: Path | None = None, breakage: str = "") -> Iterator[Outcome]:
+def outcomes(
+    seeds: range, store: str, folder: Path | None = None, breakage: str = ""
+) -> Generator[Outcome, None, None]:
     """What these seeds come to, in their order; on an engine that is broken so."""
     following = seeds.start
     while following < seeds.stop:

@@ -7,7 +7,9 @@ import json
 import random
 import signal
 import threading
+import urllib.error
 import urllib.request
+from contextlib import suppress
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -16,6 +18,7 @@ from typing import Any, Self
 from hectograph import Emulator
 from quire.clock import SYSTEM
 from quire.google.drive import SPREADSHEET
+from quire.ledger.sheets.book import JOURNAL_ID, STATE_ID
 from tests.simulation.plan import BUSY_SECONDS, Fault, Plan
 from tests.simulation.real.clock import SwiftClock
 from tests.simulation.real.machine import CONTEXT
@@ -34,14 +37,16 @@ BADLY: dict[str, dict[str, Any]] = {
 }
 #: What people do, and in which tab.
 PEOPLE: dict[str, dict[str, Any]] = {
+    "renames the tab of the journal": {"do": "rename_sheet", "sheet": JOURNAL_ID, "title": "old journal"},
+    "makes a tab named journal": {"do": "add_sheet", "title": "journal"},
     "sorts and inserts in the journal": {
-        "sheet": "journal",
+        "sheet": JOURNAL_ID,
         "only": ["insert_rows", "sort", "move_rows", "paste_rows"],
         "rounds": 2,
         "keep_rows": 1,
     },
     "types, deletes and sorts in the tab state": {
-        "sheet": "state",
+        "sheet": STATE_ID,
         "only": ["edit", "delete_rows", "insert_rows", "sort", "clear"],
         "rounds": 3,
     },
@@ -105,12 +110,17 @@ class Sheets(Store):
 
     async def strike(self, fault: Fault) -> None:
         if fault.process == "somebody":
-            given = {"book": self._book, "do": "random", "seed": int(fault.at * 1000), **PEOPLE[fault.kind]}
-            await self._call("POST", "emulator/person", given)
+            seed = int(fault.at * 1000)
+            await self.person(**{"do": "random", "seed": seed, **PEOPLE[fault.kind]})
             return
         [rule] = (await self._call("POST", "emulator/faults", {**BADLY[fault.kind], "seed": int(fault.at)}))["faults"]
         await self.clock.sleep(fault.span)
         await self._call("DELETE", f"emulator/faults/{rule['id']}")
+
+    async def person(self, **given: Any) -> None:
+        """Somebody does this in the book. What Google does not let them do is not done."""
+        with suppress(urllib.error.HTTPError):
+            await self._call("POST", "emulator/person", {"book": self._book, **given})
 
     async def calm(self) -> None:
         await self._call("DELETE", "emulator/faults")

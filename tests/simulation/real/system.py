@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,9 +22,10 @@ from tests.simulation.pace import PACE
 from tests.simulation.plan import BUSY_SECONDS, PEOPLE, Fault, Plan
 from tests.simulation.real.machine import Machine, strike
 from tests.simulation.real.proxy import Proxy
+from tests.simulation.real.setup import ledger_at
 from tests.simulation.real.stores import Store
 from tests.simulation.real.target import Target
-from tests.simulation.real.worker import ledger_at, until_it_answers
+from tests.simulation.real.worker import until_it_answers
 from tests.simulation.world import World, workflows
 
 T = TypeVar("T")
@@ -148,15 +149,22 @@ class System:
         for fault in self.plan.faults:
             if fault.at:
                 self.later(self._strikes(fault))
-        end = self.history.begun_at + BUSY_SECONDS * PACE
         try:
-            while self.now < end or not all(life.done() for life in lives):
-                await self.clerk.look_after(seldom=True)
-                await self.clock.sleep(self.clerk.dice.uniform(2.0, 6.0) * PACE)
+            await self.busy(lives)
             await asyncio.gather(*lives)
         finally:
             for life in lives:
                 life.cancel()
+        await self.come_to_its_end()
+
+    async def busy(self, lives: Sequence[asyncio.Future[None]]) -> None:
+        """Live through the faults, and answer now and then what records ask."""
+        end = self.history.begun_at + BUSY_SECONDS * PACE
+        while self.now < end or not all(life.done() for life in lives):
+            await self.clerk.look_after(seldom=True)
+            await self.clock.sleep(self.clerk.dice.uniform(2.0, 6.0) * PACE)
+
+    async def come_to_its_end(self) -> None:
         await self._come_to_rest()
         await find(self.ledger, self.history, self.now)
         for order in self.history.orders:

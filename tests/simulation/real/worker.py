@@ -9,57 +9,26 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from quire.client.client import Client
 from quire.clock import Clock
 from quire.errors import LedgerUnavailable
 from quire.ledger.base import Ledger
-from quire.ledger.finding import open_ledger
-from quire.ledger.sheets.ledger import SheetsLedger
 from quire.model.row import replace
 from quire.model.side import Worker as WorkerRow
 from quire.testing.faults import PassingLedger
 from quire.worker.worker import Worker
 from tests.simulation.pace import PACE
 from tests.simulation.plan import Fault
+from tests.simulation.real.alone import spawn_of
 from tests.simulation.real.broken import broken_as_asked
 from tests.simulation.real.clock import OwnClock, clock_of
+from tests.simulation.real.setup import Setup, ledger_at
 from tests.simulation.real.site import RemoteSite
 from tests.simulation.world import workflows
 
 T = TypeVar("T")
-
-
-class Setup(NamedTuple):
-    """What a worker's process is told when it begins."""
-
-    name: str
-    ledger: str
-    target: str
-    version: int
-    lease: float
-    speed: float
-    beginning: float
-    #: It says that it is on a machine of its own: then nobody can see whether it is dead.
-    elsewhere: bool
-    #: By so much its wall clock is wrong, and so fast it runs.
-    skew: float
-    rate: float
-    faults: tuple[Fault, ...]
-    log: str
-
-
-class PacedSheets(SheetsLedger):
-    """Its pauses between two tries pass on the clock that it was given, too."""
-
-    def _connect(self) -> None:
-        super()._connect()
-        self.transport.clock = self.clock
-
-
-def ledger_at(url: str, clock: Clock) -> Ledger:
-    return PacedSheets(url, clock) if url.startswith("sheets:") else open_ledger(url, clock)
 
 
 class Line(PassingLedger):
@@ -116,10 +85,12 @@ async def work(setup: Setup) -> None:
     line = Line(ledger_at(setup.ledger, clock), site, setup.faults)
     own = OwnClock(clock, setup.skew, setup.rate)
     client = Client(line, workflows=workflows(setup.version), deps=site, clock=own)
+    spawn = spawn_of(setup) if setup.apart else None
     await until_it_answers(clock, client.__aenter__)
     await site.ask("ready")
+    options = {"lease": setup.lease, "label": setup.name, "spawn": spawn}
     while True:
-        worker = client.made_worker(SimulatedWorker, lease=setup.lease, label=setup.name, concurrency=5)
+        worker = client.made_worker(SimulatedWorker, concurrency=5, **options)
         worker.setup = setup
         try:
             await worker.run()

@@ -80,7 +80,7 @@ async def main(
             with suppress(QuireError):
                 drew = await panel.look(at_once=True)
                 await client.work()
-                await asyncio.sleep(0.0 if drew else 0.1)  # noqa: TID251 - a process of its own
+                await asyncio.sleep(0.0 if drew else 0.5)  # noqa: TID251 - a process of its own
         await panel.lease.release()
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import pytest
 
 from quire.model.record import Status
 from quire.testing import ToldClock
-from quire.workspace import drive
+from quire.workspace import docs, drive, sheets, slides
 from tests.workspace.worlds import CLIENT, Losing, World, only, opened, played_out
 
 
@@ -36,7 +37,102 @@ def roles(world: World) -> dict[str, str]:
     return {one["emailAddress"]: one["role"] for one in listed["permissions"] if one["role"] != "owner"}
 
 
+def book(world: World) -> str:
+    """The id of a spreadsheet with a header, a row and two placeholders."""
+    made: str = world("POST", "/v4/spreadsheets", {"sheets": [{"properties": {"title": "Clients"}}]})["spreadsheetId"]
+    values = {"values": [["Name", "Fee"], ["Bolt", 3], ["{{company}}", "{{ fee }}"]]}
+    world("PUT", f"/v4/spreadsheets/{made}/values/Clients!A1?valueInputOption=RAW", values)
+    world.__dict__["book"] = made
+    return made
+
+
+def cells(world: World) -> Any:
+    found = world(
+        "GET", f"/v4/spreadsheets/{world.__dict__['book']}/values/Clients?valueRenderOption=UNFORMATTED_VALUE"
+    )
+    return found["values"][1:]
+
+
+def deck(world: World) -> str:
+    made = world("POST", "/v1/presentations", {"title": "Pitch"})
+    box = made["slides"][0]["pageElements"][0]["objectId"]
+    insert = {"insertText": {"objectId": box, "text": "For {{company}}"}}
+    world("POST", f"/v1/presentations/{made['presentationId']}:batchUpdate", {"requests": [insert]})
+    world.__dict__["deck"] = made["presentationId"]
+    return str(made["presentationId"])
+
+
+def slide(world: World) -> str:
+    [first] = world("GET", f"/v1/presentations/{world.__dict__['deck']}")["slides"]
+    elements = first["pageElements"][0]["shape"]["text"]["textElements"]
+    return "".join(one.get("textRun", {}).get("content", "") for one in elements).strip()
+
+
+def named(world: World) -> str:
+    """The template, of which the word "fee" has a name."""
+    start = world.text(world.template).index("fee is") + 1
+    span = {"startIndex": start, "endIndex": start + 3}
+    made = {"createNamedRange": {"name": "what", "range": span}}
+    world("POST", f"/v1/documents/{world.template}:batchUpdate", {"requests": [made]})
+    return world.template
+
+
+VALUES = {"company": "Acme", "fee": "7"}
+TEMPLATE = "Dear {{company}},\nthe fee is {{fee}}. Yours, {{ company }}"
+FILLED = "Dear Acme,\nthe fee is 7. Yours, Acme"
 CASES = [
+    Case("docs.fill", lambda w: (docs.fill, w.template, VALUES), lambda w: w.text(w.template), FILLED, FILLED),
+    Case(
+        "docs.fill with braces",
+        lambda w: (docs.fill, w.template, {"company": "{{fee}} 🎉", "fee": "{"}),
+        lambda w: w.text(w.template),
+        "Dear {{fee}} 🎉,\nthe fee is {. Yours, {{fee}} 🎉",
+        "Dear {{fee}} 🎉,\nthe fee is {. Yours, {{fee}} 🎉",
+    ),
+    Case(
+        "docs.append",
+        lambda w: (docs.append, w.template, "P. S. 🎉\nHello"),
+        lambda w: w.text(w.template),
+        TEMPLATE + "\nP. S. 🎉\nHello",
+        TEMPLATE,
+    ),
+    Case(
+        "docs.append of markdown",
+        lambda w: (docs.append, w.template, "# Terms\n\n- **one**\n- two"),
+        lambda w: w.text(w.template),
+        TEMPLATE + "\nTerms\none\ntwo",
+        TEMPLATE,
+        {"markdown": True},
+    ),
+    Case(
+        "docs.replace",
+        lambda w: (docs.replace, named(w), "what", "price"),
+        lambda w: w.text(w.template),
+        TEMPLATE.replace("fee is", "price is"),
+        TEMPLATE,
+    ),
+    Case("slides.fill", lambda w: (slides.fill, deck(w), {"company": "Acme"}), slide, "For Acme", "For Acme"),
+    Case(
+        "sheets.fill",
+        lambda w: (sheets.fill, book(w), VALUES),
+        cells,
+        [["Bolt", 3], ["Acme", 7]],
+        [["Bolt", 3], ["Acme", 7]],
+    ),
+    Case(
+        "sheets.row by names",
+        lambda w: (sheets.row, book(w), "Clients", {"Fee": 8, "Name": "=Nuts"}),
+        cells,
+        [["Bolt", 3], ["{{company}}", "{{ fee }}"], ["=Nuts", 8]],
+        [["Bolt", 3], ["{{company}}", "{{ fee }}"]],
+    ),
+    Case(
+        "sheets.row in order",
+        lambda w: (sheets.row, book(w), "Clients", ["Nuts", date(2026, 12, 1)]),
+        cells,
+        [["Bolt", 3], ["{{company}}", "{{ fee }}"], ["Nuts", 46357]],
+        [["Bolt", 3], ["{{company}}", "{{ fee }}"]],
+    ),
     Case("drive.folder", lambda w: (drive.folder, "Acme", w.clients), names, ["Acme"], []),
     Case("drive.file", lambda w: (drive.file, "Hello", "a.txt", w.clients), names, ["a.txt"], []),
     Case("drive.file of bytes", lambda w: (drive.file, b"\xff\x00", "a.bin", w.clients), names, ["a.bin"], []),

@@ -63,6 +63,34 @@ class Sheets:
         )
         return answer.json
 
+    async def values_get(self, spreadsheet_id: str, area: str) -> list[list[Any]]:
+        """The values of an area in A1 notation."""
+        answer = await self.transport.call(
+            "GET",
+            self._url(spreadsheet_id, f"/values/{quote(area, safe='')}"),
+            what=f"reading {area} of the spreadsheet {spreadsheet_id}",
+            urgency=Urgency.VIEW,
+            write=False,
+            repeatable=True,
+            params={"valueRenderOption": "UNFORMATTED_VALUE", "dateTimeRenderOption": "FORMATTED_STRING"},
+        )
+        found: list[list[Any]] = answer.json.get("values", [])
+        return found
+
+    async def developer_metadata_search(self, spreadsheet_id: str, *, key: str, value: str) -> list[dict[str, Any]]:
+        """What bears this mark, each with its place as it is now."""
+        lookup = {"metadataKey": key, "metadataValue": value}
+        answer = await self.transport.call(
+            "POST",
+            self._url(spreadsheet_id, "/developerMetadata:search"),
+            what=f"looking for a mark in the spreadsheet {spreadsheet_id}",
+            urgency=Urgency.SETTLE,
+            write=False,
+            repeatable=True,
+            body={"dataFilters": [{"developerMetadataLookup": lookup}]},
+        )
+        return [one["developerMetadata"] for one in answer.json.get("matchedDeveloperMetadata", ())]
+
     async def values_batch_get_by_data_filter(
         self,
         spreadsheet_id: str,

@@ -9,11 +9,30 @@ from quire.workspace import calendar as calendar
 from quire.workspace import docs as docs
 from quire.workspace import drive as drive
 from quire.workspace import gmail as gmail
+from quire.workspace import sheets as sheets
+from quire.workspace import slides as slides
 from quire.workspace.connection import connected as connected
 from quire.workspace.values import Event as Event
 from quire.workspace.values import File as File
 from quire.workspace.values import Filled as Filled
+from quire.workspace.values import RowIn as RowIn
 from quire.workspace.values import Sent as Sent
 from quire.workspace.values import Shared as Shared
+from quire.workspace.values import Written as Written
 
-__all__ = ["Event", "File", "Filled", "Sent", "Shared", "calendar", "connected", "docs", "drive", "gmail"]
+__all__ = [
+    "Event",
+    "File",
+    "Filled",
+    "RowIn",
+    "Sent",
+    "Shared",
+    "Written",
+    "calendar",
+    "connected",
+    "docs",
+    "drive",
+    "gmail",
+    "sheets",
+    "slides",
+]

@@ -25,6 +25,8 @@ from quire.google.error import (
     Unavailable,
 )
 from quire.google.gmail import Gmail
+from quire.google.presentations import Presentations
+from quire.google.sheets import Sheets
 from quire.google.transport import Transport
 from quire.model.change import Rate
 from quire.workflows.effect import Act, Effect, NotDone
@@ -51,12 +53,16 @@ class Google:
     documents: Documents = field(init=False)
     gmail: Gmail = field(init=False)
     calendar: Calendar = field(init=False)
+    presentations: Presentations = field(init=False)
+    sheets: Sheets = field(init=False)
 
     def __post_init__(self) -> None:
         self.drive = Drive(self.transport)
         self.documents = Documents(self.transport)
         self.gmail = Gmail(self.transport)
         self.calendar = Calendar(self.transport)
+        self.presentations = Presentations(self.transport)
+        self.sheets = Sheets(self.transport)
 
     @property
     def actor(self) -> dict[str, str]:

@@ -46,6 +46,24 @@ class Filled:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """What was put into a document, and the name that it bears there."""
+
+    document: str
+    mark: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowIn:
+    """A row that was put into a spreadsheet, and the mark that it bears there."""
+
+    book: str
+    tab: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A mail that left."""
 

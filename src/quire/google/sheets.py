@@ -78,7 +78,7 @@ class Sheets:
         return found
 
     async def developer_metadata_search(self, spreadsheet_id: str, *, key: str, value: str) -> list[dict[str, Any]]:
-        """What bears this mark, each with its place as it is now."""
+        """What has this mark, each with its place as it is now."""
         lookup = {"metadataKey": key, "metadataValue": value}
         answer = await self.transport.call(
             "POST",

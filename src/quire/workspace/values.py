@@ -47,7 +47,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was put into a document, and the name that it bears there."""
+    """What was put into a document, and the name that it has there."""
 
     document: str
     mark: str
@@ -56,7 +56,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class RowIn:
-    """A row that was put into a spreadsheet, and the mark that it bears there."""
+    """A row that was put into a spreadsheet, and the mark that it has there."""
 
     book: str
     tab: str

@@ -1,6 +1,6 @@
 """Writing into documents: at the end, or over a part that has a name.
 
-What is put in bears the name ``quire:…`` in the same batch, which the document's revision guards: the name says that it
+What is put in has the name ``quire:…`` in the same batch, which the document's revision guards: the name says that it
 was done, and where, so that it can be taken back if nobody has changed it.
 """
 

@@ -66,7 +66,7 @@ async def _find(act: Act[Any], given: Given) -> RowIn | NotDone:
 
 
 async def _undo(act: Act[Any], made: RowIn) -> Kept | None:
-    """Delete the row that bears the mark, unless somebody has changed it."""
+    """Delete the row that has the mark, unless somebody has changed it."""
     sheets = (await google(act.connection)).sheets
     found = await sheets.developer_metadata_search(made.book, key=_KEY, value=made.mark)
     spans = [one["location"]["dimensionRange"] for one in found if one.get("location", {}).get("dimensionRange")]

@@ -11,7 +11,7 @@ from quire import Fail, Retry, Run, Workflow
 from quire.google.transport import Transport
 from quire.model.record import Status
 from quire.testing import ToldClock
-from quire.workspace import File, calendar, docs, drive, gmail
+from quire.workspace import File, calendar, docs, drive, gmail, sheets, slides
 from quire.workspace.values import id_of
 from tests.workspace.worlds import CLIENT, START, Losing, World, only, opened, played_out
 
@@ -94,7 +94,32 @@ REFUSED = [
     (lambda w: only(docs.fill, w.template, {"company": "A"}), "there is no value for {{fee}}"),
     (lambda w: only(gmail.send, "nobody", "s", "t"), "is no e-mail address"),
     (lambda w: only(gmail.send, CLIENT, "one\ntwo", "t"), "the subject holds a line break"),
-    (lambda w: only(gmail.send, CLIENT, "s", "t", attach=[w.template]), "make a PDF of it"),
+    (lambda w: only(gmail.send, CLIENT, "s", "t", attach=[w.clients]), "is a folder; attach files"),
+    (lambda w: only(gmail.send, (), "s", "t"), "the mail has no receiver"),
+    (lambda w: only(gmail.send, "a@b.c\n", "s", "t"), "to holds a line break"),
+    (lambda w: only(gmail.send, CLIENT, "s", "t", from_="boss@example.org"), "cannot send as boss@example.org"),
+    (lambda w: only(gmail.send, CLIENT, "s", "t", headers={"Bcc": "x@y.z"}), "the header 'Bcc' cannot be set"),
+    (lambda w: only(gmail.send, CLIENT, "s", "t", headers={"X-A": "1\n2"}), "the header 'X-A' holds a line break"),
+    (lambda w: only(gmail.send, CLIENT, "s", "t", inline={"a": ("a.png", b"1")}), "inline pictures need html"),
+    (
+        lambda w: only(gmail.send, CLIENT, "s", "t", attach=[("a", b"x" * 25_000_000)]),
+        "give links to the files instead",
+    ),
+    (lambda w: only(gmail.send_draft, "r-1"), "the draft r-1 is gone"),
+    (lambda w: only(gmail.reply, "00000000000000aa", "Yes."), "Check the id"),
+    (lambda w: only(drive.share, w.template, "nobody"), "is no e-mail address"),
+    (lambda w: only(drive.share, w.template, CLIENT, "editr"), "did you mean 'editor'?"),
+    (lambda w: only(drive.move, w.clients, w.clients), "cannot be moved into itself"),
+    (lambda w: only(drive.file, 7, "x", w.clients), "give text or bytes"),
+    (lambda w: only(docs.append, w.template, " "), "the text is empty"),
+    (lambda w: only(docs.replace, w.template, "what", "x"), "has no part named 'what'"),
+    (lambda w: only(docs.fill, w.template, {"company": "A", "fee": 1}, locale="dee"), "did you mean 'de'?"),
+    (lambda w: only(docs.fill, w.template, {"company": "A", "fee": docs.Rows([])}), "there is no value for {{fee}}"),
+    (lambda w: only(docs.fill, w.document("{{a.b}}"), {"a": docs.Rows([{"b": 1}])}), "stands in no table"),
+    (lambda w: only(docs.fill, w.document("｛｛a｝｝"), {}), "whose braces are other characters"),
+    (lambda w: only(docs.fill, w.document("{{a}}"), {"a": None}), "give an empty text"),
+    (lambda w: only(slides.fill, w.template, {"a": "1"}), "Google says"),
+    (lambda w: only(sheets.row, w.template, "T", ["1"]), "Google says"),
     (lambda w: only(calendar.event, "x", START.replace(tzinfo=None)), "has no time zone"),
     (lambda w: only(calendar.event, "x", START, lasts="0s"), "would end when it starts"),
     (lambda w: only(calendar.event, "x", START, invite=["bob"]), "'bob' is no e-mail address"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,8 +12,8 @@ import pytest
 
 from quire.model.record import Status
 from quire.testing import ToldClock
-from quire.workspace import docs, drive, sheets, slides
-from tests.workspace.worlds import CLIENT, Losing, World, only, opened, played_out
+from quire.workspace import docs, drive, gmail, sheets, slides
+from tests.workspace.worlds import CLIENT, ME, Losing, World, only, opened, played_out
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,89 @@ def named(world: World) -> str:
     return world.template
 
 
+def mails(world: World) -> list[tuple[str, str]]:
+    """Of each mail that left: its receivers, and the last line of its text that is no answer's quote."""
+    listed = world("GET", "/gmail/v1/users/me/messages?labelIds=SENT").get("messages", [])
+    found = []
+    for one in reversed(listed):
+        payload = world("GET", f"/gmail/v1/users/me/messages/{one['id']}?format=full")
+        headers = {part["name"]: part["value"] for part in payload["payload"]["headers"]}
+        found.append((headers.get("To", ""), payload["snippet"]))
+    return found
+
+
+def drafts(world: World) -> list[str]:
+    return [one["id"] for one in world("GET", "/gmail/v1/users/me/drafts").get("drafts", ())]
+
+
+def all_mail(world: World) -> Any:
+    """What was sent, and how much left. A draft whose answer was lost may stay: nobody receives it."""
+    return mails(world), len(world.left("mail"))
+
+
+def arrived(world: World) -> str:
+    """The id of a mail that a client has sent us."""
+    world.person("mail.send", **{"as": CLIENT, "to": ME, "subject": "Offer?", "text": "How much?"})
+    return str(world("GET", "/gmail/v1/users/me/messages?labelIds=INBOX")["messages"][0]["id"])
+
+
+def drafted(world: World) -> str:
+    text = f"To: {CLIENT}\r\nSubject: Offer\r\n\r\nPlease"
+    raw = base64.urlsafe_b64encode(text.encode()).decode()
+    return str(world("POST", "/gmail/v1/users/me/drafts", {"message": {"raw": raw}})["id"])
+
+
 VALUES = {"company": "Acme", "fee": "7"}
 TEMPLATE = "Dear {{company}},\nthe fee is {{fee}}. Yours, {{ company }}"
 FILLED = "Dear Acme,\nthe fee is 7. Yours, Acme"
 CASES = [
+    Case(
+        "gmail.send",
+        lambda w: (gmail.send, CLIENT, "Offer", "Please"),
+        all_mail,
+        ([(CLIENT, "Please")], 1),
+        ([(CLIENT, "Please"), (CLIENT, "No more")], 2),
+        {"take_back": "No more"},
+    ),
+    Case(
+        "gmail.send of everything",
+        lambda w: (gmail.send, f"Ann <{CLIENT}>", "Offer"),
+        all_mail,
+        ([(f"Ann <{CLIENT}>", "Please look")], 1),
+        ([(f"Ann <{CLIENT}>", "Please look")], 1),
+        {
+            "html": "<p>Please <b>look</b> <img src='cid:logo'></p>",
+            "cc": ["bob@example.org"],
+            "bcc": "eve@example.org",
+            "attach": [("a.txt", b"hello")],
+            "inline": {"logo": ("logo.png", b"png")},
+            "headers": {"X-Campaign": "7"},
+            "as_person": True,
+        },
+    ),
+    Case(
+        "gmail.reply",
+        lambda w: (gmail.reply, arrived(w), "Ten"),
+        all_mail,
+        ([(CLIENT, "Ten")], 2),
+        ([(CLIENT, "Ten"), (CLIENT, "Twenty")], 3),
+        {"take_back": "Twenty"},
+    ),
+    Case(
+        "gmail.draft",
+        lambda w: (gmail.draft, CLIENT, "Offer", "Please"),
+        lambda w: len(drafts(w)),
+        1,
+        0,
+    ),
+    Case(
+        "gmail.send_draft",
+        lambda w: (gmail.send_draft, drafted(w)),
+        all_mail,
+        ([(CLIENT, "Please")], 1),
+        ([(CLIENT, "Please"), (CLIENT, "No more")], 2),
+        {"take_back": "No more"},
+    ),
     Case("docs.fill", lambda w: (docs.fill, w.template, VALUES), lambda w: w.text(w.template), FILLED, FILLED),
     Case(
         "docs.fill with braces",

@@ -12,18 +12,24 @@ from quire.workspace import gmail as gmail
 from quire.workspace import sheets as sheets
 from quire.workspace import slides as slides
 from quire.workspace.connection import connected as connected
+from quire.workspace.values import Draft as Draft
 from quire.workspace.values import Event as Event
 from quire.workspace.values import File as File
 from quire.workspace.values import Filled as Filled
+from quire.workspace.values import Mail as Mail
+from quire.workspace.values import MailFile as MailFile
 from quire.workspace.values import RowIn as RowIn
 from quire.workspace.values import Sent as Sent
 from quire.workspace.values import Shared as Shared
 from quire.workspace.values import Written as Written
 
 __all__ = [
+    "Draft",
     "Event",
     "File",
     "Filled",
+    "Mail",
+    "MailFile",
     "RowIn",
     "Sent",
     "Shared",

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from quire.workflows.retry import Fail
@@ -73,6 +74,56 @@ class Sent:
     subject: str
     #: What is sent in the same thread if the mail is taken back; empty: it cannot be.
     take_back: str = ""
+    #: Whose mailbox it left from, and the hash of what it says.
+    account: str = ""
+    hash: str = ""
+
+    @property
+    def replied(self) -> str:
+        """What a step waits for: ``await run.wait(sent.replied, Mail, timeout="14d")``."""
+        return f"mail:{self.account}/{self.thread}"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A draft in a mailbox. Its id lasts; its message is another one after each edit."""
+
+    id: str
+    message: str
+    thread: str
+    to: str
+    subject: str
+    account: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MailFile:
+    """A file that came with a mail."""
+
+    name: str
+    mime: str
+    message: str
+    attachment: str
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A mail as it is read."""
+
+    id: str
+    thread: str
+    sender: str
+    to: str
+    subject: str
+    text: str
+    html: str
+    at: datetime
+    files: tuple[MailFile, ...] = ()
+    #: A machine wrote it, as one that says that somebody is away.
+    automatic: bool = False
+    #: It says that a mail could not be delivered.
+    bounce: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +136,9 @@ class Event:
     #: Its guests were invited, so they hear of it when it is taken back.
     invited: bool = False
 
+
+#: A mail as a step has it: what an act or a wait returned, or its id.
+MailLike = Mail | Sent | str | Mapping[str, Any]
 
 #: A file as a step has it: what an act returned, its id, or the link that the browser shows.
 FileLike = File | str | Mapping[str, Any]

@@ -11,8 +11,9 @@ from quire import Fail, Retry, Run, Workflow
 from quire.google.transport import Transport
 from quire.model.record import Status
 from quire.testing import ToldClock
-from quire.workspace import File, calendar, docs, drive, gmail, sheets, slides
+from quire.workspace import File, calendar, chat, docs, drive, gmail, pubsub, sheets, slides, tasks
 from quire.workspace.values import id_of
+from tests.workspace.test_each_act import meeting, space
 from tests.workspace.worlds import CLIENT, START, Losing, World, only, opened, played_out
 
 onboard: Workflow[dict[str, Any], Any, None] = Workflow("onboard", on_failure="undo", retry=Retry(8, first="1s"))
@@ -119,10 +120,26 @@ REFUSED = [
     (lambda w: only(docs.fill, w.document("｛｛a｝｝"), {}), "whose braces are other characters"),
     (lambda w: only(docs.fill, w.document("{{a}}"), {"a": None}), "give an empty text"),
     (lambda w: only(slides.fill, w.template, {"a": "1"}), "Google says"),
+    (
+        lambda w: only(calendar.event, "x", START.replace(tzinfo=None), zone="Europe/Berln"),
+        "did you mean 'Europe/Berlin'?",
+    ),
+    (lambda w: only(calendar.event, " ", START), "an event needs a title"),
+    (lambda w: only(calendar.event, "x", START.date(), lasts="1h"), "is on whole days"),
+    (lambda w: only(calendar.event.using("bot"), "x", START, invite=[CLIENT]), "can invite nobody"),
+    (lambda w: only(calendar.update, "nothere", title="x"), "Check the id"),
+    (lambda w: only(calendar.update, meeting(w)), "nothing is to be changed"),
+    (lambda w: only(chat.post, space(w), "x" * 32_000), "Chat takes 32,000"),
+    (lambda w: only(chat.post, space(w), cards=[chat.card("x")]), "Chat takes cards from apps alone"),
+    (lambda w: only(chat.post, "spaces/none", "x"), "Google says"),
+    (lambda w: only(chat.webhook, "team", "x"), "set QUIRE_CHAT_TEAM"),
+    (lambda w: only(tasks.add, " "), "a task needs a title"),
+    (lambda w: only(tasks.add, "x", list="none"), "Google says"),
+    (lambda w: only(pubsub.publish, "orders", "x"), "is no topic"),
     (lambda w: only(sheets.row, w.template, "T", ["1"]), "Google says"),
     (lambda w: only(calendar.event, "x", START.replace(tzinfo=None)), "has no time zone"),
     (lambda w: only(calendar.event, "x", START, lasts="0s"), "would end when it starts"),
-    (lambda w: only(calendar.event, "x", START, invite=["bob"]), "'bob' is no e-mail address"),
+    (lambda w: only(calendar.event, "x", START, invite=["bob"]), "invite holds 'bob': that is no e-mail address"),
 ]
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
 from quire.model.record import Status
 from quire.testing import ToldClock
-from quire.workspace import docs, drive, gmail, sheets, slides
-from tests.workspace.worlds import CLIENT, ME, Losing, World, only, opened, played_out
+from quire.workspace import Posted, calendar, chat, docs, drive, gmail, pubsub, sheets, slides, tasks
+from quire.workspace.calendar.times import from_to
+from tests.workspace.worlds import CLIENT, ME, START, Losing, World, only, opened, played_out
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,101 @@ def drafted(world: World) -> str:
     return str(world("POST", "/gmail/v1/users/me/drafts", {"message": {"raw": raw}})["id"])
 
 
+def meeting(world: World) -> str:
+    made = world("POST", "/calendar/v3/calendars/primary/events", {"summary": "Old", **from_to("x", START, "1h", "")})
+    return str(made["id"])
+
+
+def events(world: World) -> list[tuple[str, str, list[str]]]:
+    return [
+        (
+            one["summary"],
+            one["start"].get("dateTime", one["start"].get("date")),
+            sorted(g["email"] for g in one.get("attendees", ())),
+        )
+        for one in world.events()
+    ]
+
+
+def space(world: World) -> str:
+    found = world("GET", "/v1/spaces").get("spaces") or [
+        world("POST", "/v1/spaces", {"displayName": "Team", "spaceType": "SPACE"})
+    ]
+    return str(found[0]["name"])
+
+
+def said(world: World) -> list[str]:
+    return [one.get("text", "") for one in world("GET", f"/v1/{space(world)}/messages").get("messages", ())]
+
+
+def posted(world: World) -> Posted:
+    made = world("POST", f"/v1/{space(world)}/messages", {"text": "Old"})
+    return Posted(made["name"], space(world), "")
+
+
+def tasks_of(world: World) -> list[str]:
+    return [one["title"] for one in world("GET", "/tasks/v1/lists/@default/tasks").get("items", ())]
+
+
+def topic(world: World) -> str:
+    name = "projects/acme/topics/orders"
+    world("PUT", f"/v1/{name}", {})
+    world("PUT", "/v1/projects/acme/subscriptions/sub", {"topic": name})
+    return name
+
+
+def pulled(world: World) -> set[tuple[str, str]]:
+    got = world("POST", "/v1/projects/acme/subscriptions/sub:pull", {"maxMessages": 10}).get("receivedMessages", ())
+    return {(base64.b64decode(one["message"]["data"]).decode(), one["message"]["orderingKey"]) for one in got}
+
+
 VALUES = {"company": "Acme", "fee": "7"}
 TEMPLATE = "Dear {{company}},\nthe fee is {{fee}}. Yours, {{ company }}"
 FILLED = "Dear Acme,\nthe fee is 7. Yours, Acme"
 CASES = [
+    Case(
+        "calendar.event",
+        lambda w: (calendar.event, "Kick-off", START),
+        lambda w: (events(w), len(w.left("invitation"))),
+        ([("Kick-off", "2026-12-01T09:00:00Z", [CLIENT])], 1),
+        ([], 2),
+        {"invite": [CLIENT], "meet": True, "location": "Here"},
+    ),
+    Case(
+        "calendar.event on a whole day",
+        lambda w: (calendar.event, "Day off", START.date()),
+        events,
+        [("Day off", "2026-12-01", [])],
+        [],
+        {"lasts": "1d"},
+    ),
+    Case(
+        "calendar.update",
+        lambda w: (calendar.update, meeting(w)),
+        events,
+        [("New", "2026-12-01T11:00:00Z", [CLIENT])],
+        [("Old", "2026-12-01T09:00:00Z", [])],
+        {"title": "New", "start": START + timedelta(hours=2), "invite": [CLIENT]},
+    ),
+    Case(
+        "calendar.cancel",
+        lambda w: (calendar.cancel, meeting(w)),
+        events,
+        [],
+        [("Old", "2026-12-01T09:00:00Z", [])],
+    ),
+    Case("chat.post", lambda w: (chat.post.using("bot"), space(w), "Hello"), said, ["Hello"], []),
+    Case(
+        "chat.post with a card",
+        lambda w: (chat.post.using("bot"), space(w)),
+        said,
+        [""],
+        [],
+        {"cards": [chat.card("Offer", "Ten?", buttons={"yes": "Yes", "no": "No"})]},
+    ),
+    Case("chat.update", lambda w: (chat.update, posted(w), "New"), said, ["New"], ["Old"]),
+    Case("tasks.add", lambda w: (tasks.add, "Call them"), tasks_of, ["Call them"], [], {"due": START.date()}),
+    Case("pubsub.publish", lambda w: (pubsub.publish, topic(w), "go"), pulled, {("go", "r")}, {("go", "r")}),
     Case(
         "gmail.send",
         lambda w: (gmail.send, CLIENT, "Offer", "Please"),

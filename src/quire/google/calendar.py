@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +27,39 @@ class Calendar:
     async def events_get(self, calendar: str, event_id: str) -> dict[str, Any]:
         """The event; a deleted one is there, too, and its status is ``cancelled``."""
         return await self._call("GET", calendar, event_id, f"looking at the event {event_id}", repeatable=True)
+
+    async def events_patch(
+        self, calendar: str, event_id: str, event: Mapping[str, Any], *, notify: bool, etag: str
+    ) -> dict[str, Any]:
+        """Change what is named. With an ``etag`` only if the event is as it was: so a repeat is refused."""
+        params = {"sendUpdates": "all" if notify else "none"}
+        what = f"changing the event {event_id}"
+        headers = {"If-Match": etag} if etag else {}
+        return await self._call(
+            "PATCH",
+            calendar,
+            event_id,
+            what,
+            write=True,
+            repeatable=False,
+            params=params,
+            body=dict(event),
+            headers=headers,
+        )
+
+    async def freebusy(self, start: str, end: str, calendars: Sequence[str]) -> dict[str, Any]:
+        """When these are busy."""
+        answer = await self.transport.call(
+            "POST",
+            f"{self.transport.endpoint or CALENDAR}calendar/v3/freeBusy",
+            what="looking who is busy",
+            urgency=Urgency.VIEW,
+            write=False,
+            repeatable=True,
+            metered=False,
+            body={"timeMin": start, "timeMax": end, "items": [{"id": one} for one in calendars]},
+        )
+        return answer.json
 
     async def events_delete(self, calendar: str, event_id: str, *, notify: bool) -> None:
         params = {"sendUpdates": "all" if notify else "none"}

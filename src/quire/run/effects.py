@@ -38,7 +38,7 @@ from quire.run.host import NOTHING
 from quire.run.passes import IntentTaken, Pass, RateUsedUp, contained
 from quire.workflows import approval
 from quire.workflows.approval import PARKED, Answer
-from quire.workflows.effect import Act, Asks, Dropped, Effect, NotDone, PrepareAgain, needed_deps
+from quire.workflows.effect import Act, Asks, Dropped, Effect, NotDone, NotPossible, PrepareAgain, needed_deps
 
 log = logging.getLogger("quire.worker")
 
@@ -502,8 +502,9 @@ async def _acted(
         raise
     except (NotDone, ConnectionRefusedError) as error:
         anew = isinstance(error, PrepareAgain)
+        kind = next((one for one in (PrepareAgain, NotPossible) if isinstance(error, one)), NotDone)
         await pass_.deliver(_void(pass_, replace(intent, prepared="") if anew else intent))
-        raise (PrepareAgain if anew else NotDone)(str(error)) from error
+        raise kind(str(error)) from error
     except Exception as error:
         if effect.repeat:
             await pass_.deliver(_void(pass_, intent))

@@ -59,6 +59,10 @@ class PrepareAgain(NotDone):
     """It surely did not happen, and what was prepared for it does not fit any more: the next try prepares anew."""
 
 
+class NotPossible(NotDone, Fail):
+    """It surely did not happen, and no other try would make it."""
+
+
 class Dropped(Fail):
     """People were asked about a parked effect, and it is not to be done. ``answer`` says who decided, and why."""
 

@@ -6,39 +6,59 @@ meant; without it the machine's own credentials are used, or the address in ``QU
 """
 
 from quire.workspace import calendar as calendar
+from quire.workspace import chat as chat
 from quire.workspace import docs as docs
 from quire.workspace import drive as drive
+from quire.workspace import forms as forms
 from quire.workspace import gmail as gmail
+from quire.workspace import pubsub as pubsub
 from quire.workspace import sheets as sheets
 from quire.workspace import slides as slides
+from quire.workspace import tasks as tasks
 from quire.workspace.connection import connected as connected
+from quire.workspace.values import Answered as Answered
+from quire.workspace.values import Clicked as Clicked
 from quire.workspace.values import Draft as Draft
 from quire.workspace.values import Event as Event
 from quire.workspace.values import File as File
 from quire.workspace.values import Filled as Filled
+from quire.workspace.values import FormResponse as FormResponse
 from quire.workspace.values import Mail as Mail
 from quire.workspace.values import MailFile as MailFile
+from quire.workspace.values import Posted as Posted
+from quire.workspace.values import Published as Published
 from quire.workspace.values import RowIn as RowIn
 from quire.workspace.values import Sent as Sent
 from quire.workspace.values import Shared as Shared
+from quire.workspace.values import Task as Task
 from quire.workspace.values import Written as Written
 
 __all__ = [
+    "Answered",
+    "Clicked",
     "Draft",
     "Event",
     "File",
     "Filled",
+    "FormResponse",
     "Mail",
     "MailFile",
+    "Posted",
+    "Published",
     "RowIn",
     "Sent",
     "Shared",
+    "Task",
     "Written",
     "calendar",
+    "chat",
     "connected",
     "docs",
     "drive",
+    "forms",
     "gmail",
+    "pubsub",
     "sheets",
     "slides",
+    "tasks",
 ]

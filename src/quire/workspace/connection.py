@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from quire.errors import NotNow
 from quire.google.calendar import Calendar
+from quire.google.chat import Chat
 from quire.google.credentials import Credentials, StaticToken, default
 from quire.google.documents import Documents
 from quire.google.drive import Drive
@@ -24,9 +25,12 @@ from quire.google.error import (
     NotShared,
     Unavailable,
 )
+from quire.google.forms import Forms
 from quire.google.gmail import Gmail
 from quire.google.presentations import Presentations
+from quire.google.pubsub import PubSub
 from quire.google.sheets import Sheets
+from quire.google.tasks import Tasks
 from quire.google.transport import Transport
 from quire.model.change import Rate
 from quire.workflows.effect import Act, Effect, NotDone
@@ -55,6 +59,10 @@ class Google:
     calendar: Calendar = field(init=False)
     presentations: Presentations = field(init=False)
     sheets: Sheets = field(init=False)
+    chat: Chat = field(init=False)
+    tasks: Tasks = field(init=False)
+    pubsub: PubSub = field(init=False)
+    forms: Forms = field(init=False)
 
     def __post_init__(self) -> None:
         self.drive = Drive(self.transport)
@@ -63,6 +71,10 @@ class Google:
         self.calendar = Calendar(self.transport)
         self.presentations = Presentations(self.transport)
         self.sheets = Sheets(self.transport)
+        self.chat = Chat(self.transport)
+        self.tasks = Tasks(self.transport)
+        self.pubsub = PubSub(self.transport)
+        self.forms = Forms(self.transport)
 
     @property
     def actor(self) -> dict[str, str]:

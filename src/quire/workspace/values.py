@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -135,6 +135,82 @@ class Event:
     url: str
     #: Its guests were invited, so they hear of it when it is taken back.
     invited: bool = False
+    title: str = ""
+    #: The address of its conference, if it has one.
+    meet: str = ""
+    account: str = ""
+
+    @property
+    def answered(self) -> str:
+        """What a step waits for: ``await run.wait(event.answered, Answered)``."""
+        return f"event:{self.account}/{self.calendar}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a guest said to an invitation."""
+
+    event: str
+    who: str
+    #: As Calendar has it: ``accepted``, ``declined``, ``tentative``.
+    response: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message in Chat."""
+
+    name: str
+    space: str
+    thread: str
+    account: str = ""
+
+    @property
+    def clicked(self) -> str:
+        """What a step waits for: ``await run.wait(posted.clicked, Clicked)``."""
+        return f"chat:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clicked:
+    """A press on a button of a message in Chat."""
+
+    message: str
+    #: The word of the button.
+    choice: str
+    by: str
+    #: What was typed and chosen in the message's own fields.
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task on a list."""
+
+    id: str
+    list: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A message to a topic of Pub/Sub."""
+
+    topic: str
+    id: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class FormResponse:
+    """What somebody answered in a form, by the titles of its questions."""
+
+    id: str
+    created_at: datetime
+    submitted_at: datetime
+    email: str
+    answers: Mapping[str, Any]
 
 
 #: A mail as a step has it: what an act or a wait returned, or its id.

@@ -19,7 +19,8 @@ from tests.workspace.worlds import CLIENT, ME, START, Losing, World, only, opene
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, world: World, body: dict[str, Any]) -> None:
     """Somebody changes the event between our look at it and our patch."""
-    call, done = Transport.call, []
+    call = Transport.call
+    done: list[str] = []
 
     async def changed(self: Transport, method: str, url: str, **given: Any) -> Any:
         if method == "PATCH" and not done:
@@ -56,7 +57,8 @@ async def test_or_the_step_hears_what_was_changed(world: World, monkeypatch: pyt
 
 async def test_an_undo_puts_back_only_what_is_still_ours(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     event = meeting(world)
-    call, patched = Transport.call, []
+    call = Transport.call
+    patched: list[str] = []
 
     async def then(self: Transport, method: str, url: str, **given: Any) -> Any:
         answer = await call(self, method, url, **given)

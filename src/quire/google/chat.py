@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from quire.google.budget import Urgency
+from quire.google.credentials import StaticToken
 from quire.google.transport import Transport
 
 CHAT = "https://chat.googleapis.com/"
@@ -47,17 +48,21 @@ class Chat:
             parts = urlsplit(address)
             there = urlsplit(self.transport.endpoint)
             address = urlunsplit((there.scheme, there.netloc, parts.path, parts.query, ""))
-        answer = await self.transport.call(
-            "POST",
-            f"{address}&requestId={request_id}&messageReplyOption={_REPLY}",
-            what="posting by a webhook",
-            urgency=Urgency.SETTLE,
-            write=True,
-            repeatable=False,
-            body=dict(message),
-            metered=False,
-            anonymous=True,
-        )
+        nobody = Transport(StaticToken(""), endpoint=self.transport.endpoint, per_minute=None)
+        await nobody.open()
+        try:
+            answer = await nobody.call(
+                "POST",
+                f"{address}&requestId={request_id}&messageReplyOption={_REPLY}",
+                what="posting by a webhook",
+                urgency=Urgency.SETTLE,
+                write=True,
+                repeatable=False,
+                body=dict(message),
+                metered=False,
+            )
+        finally:
+            await nobody.close()
         return answer.json
 
     async def _call(self, method: str, path: str, what: str, *, write: bool = False, **given: Any) -> dict[str, Any]:

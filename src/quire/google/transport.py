@@ -102,13 +102,11 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         metered: bool = True,
         paid: bool = False,
-        anonymous: bool = False,
     ) -> Answer:
         """Ask until there is an answer, or the deadline is over.
 
         ``repeatable``: doing it twice is the same as once, or the request fences itself. ``metered``: it counts
         against the quota of Sheets. ``paid``: for the first try that was done already.
-        ``anonymous``: the address itself is the proof.
         """
         if self._client is None:
             raise Unavailable(f"{what}: the connection to Google is not open")
@@ -124,8 +122,7 @@ class Transport:
             left = max(1.0, until - self.clock.boottime())
             self.sent_bytes += len(content or b"")
             try:
-                proof = {} if anonymous else await self.credentials.headers()
-                sent = {"Content-Type": "application/json", **proof, **(headers or {})}
+                sent = {"Content-Type": "application/json", **await self.credentials.headers(), **(headers or {})}
                 response = await self._client.request(
                     method, url, params=params, content=content, headers=sent, timeout=min(ANSWER_SECONDS, left)
                 )

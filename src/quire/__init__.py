@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from quire.workflows.effect import effect as effect
     from quire.workflows.effect import rate as rate
     from quire.workflows.fanout import Failed as Failed
+    from quire.workflows.google_sources import Form as Form
+    from quire.workflows.google_sources import Inbound as Inbound
     from quire.workflows.retry import Fail as Fail
     from quire.workflows.retry import Retry as Retry
     from quire.workflows.sources import Cron as Cron
@@ -63,6 +65,8 @@ _HOMES = {
     "Retry": "quire.workflows.retry",
     "Cron": "quire.workflows.sources",
     "Inbox": "quire.workflows.sources",
+    "Form": "quire.workflows.google_sources",
+    "Inbound": "quire.workflows.google_sources",
     "Table": "quire.workflows.sources",
     "READY": "quire.workflows.words",
     "AGENT": "quire.workflows.words",

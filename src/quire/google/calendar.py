@@ -47,6 +47,23 @@ class Calendar:
             headers=headers,
         )
 
+    async def events_sync(self, calendar: str, token: str) -> tuple[list[dict[str, Any]], str]:
+        """The events that have changed since the token, and the next token. Without one: none, and the first token.
+
+        ``Missing``: the token is forgotten.
+        """
+        params: dict[str, Any] = {"maxResults": 2500, "showDeleted": "true"}
+        params |= {"syncToken": token} if token else {}
+        found: list[dict[str, Any]] = []
+        while True:
+            answer = await self._call(
+                "GET", calendar, "", "reading what has changed in a calendar", repeatable=True, params=params
+            )
+            found += answer.get("items", []) if token else []
+            if not (page := str(answer.get("nextPageToken", ""))):
+                return found, str(answer.get("nextSyncToken", ""))
+            params["pageToken"] = page
+
     async def freebusy(self, start: str, end: str, calendars: Sequence[str]) -> dict[str, Any]:
         """When these are busy."""
         answer = await self.transport.call(

@@ -189,6 +189,27 @@ class Drive:
         """Gone, for good. A second time it is ``Missing``."""
         await self._call("DELETE", self._url(file_id), f"deleting the file {file_id}", write=True, repeatable=True)
 
+    async def changes_start(self) -> str:
+        """The token from which on changes are listed."""
+        url = f"{self.transport.drive}drive/v3/changes/startPageToken"
+        answer = await self._call("GET", url, "asking Drive where its changes are", write=False, repeatable=True)
+        return str(answer.json["startPageToken"])
+
+    async def changes_list(self, token: str, *, fields: str = _FIELDS) -> tuple[list[dict[str, Any]], str]:
+        """The files that have changed since the token, and the next token."""
+        found: list[dict[str, Any]] = []
+        url = f"{self.transport.drive}drive/v3/changes"
+        params = {"fields": f"nextPageToken,newStartPageToken,changes(file({fields}))", "pageToken": token}
+        params |= {"includeItemsFromAllDrives": "true", "pageSize": "1000"}
+        while True:
+            answer = await self._call(
+                "GET", url, "reading what has changed in Drive", write=False, repeatable=True, params=params
+            )
+            found += [one["file"] for one in answer.json.get("changes", ()) if one.get("file")]
+            if not (page := str(answer.json.get("nextPageToken", ""))):
+                return found, str(answer.json.get("newStartPageToken", token))
+            params["pageToken"] = page
+
     async def permissions_list(self, file_id: str) -> list[dict[str, Any]]:
         """Who may do what with the file, all pages."""
         found: list[dict[str, Any]] = []

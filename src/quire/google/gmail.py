@@ -56,6 +56,51 @@ class Gmail:
         """Send a mail. Nothing tells a second sending from the first."""
         return await self._call("POST", "messages/send", "sending a mail", write=True, body=_message(mail, thread_id))
 
+    async def profile(self) -> dict[str, Any]:
+        """The address of the mailbox, and where its history is."""
+        return await self._call("GET", "profile", "looking at the mailbox")
+
+    async def history(self, since: str) -> tuple[dict[str, set[str]], str]:
+        """The messages that came since, by their threads, and where the history is now. ``Missing``: forgotten."""
+        threads: dict[str, set[str]] = {}
+        params: dict[str, Any] = {"startHistoryId": since, "historyTypes": "messageAdded", "maxResults": 500}
+        while True:
+            answer = await self._call("GET", "history", "reading what has changed in the mailbox", params=params)
+            for entry in answer.get("history", ()):
+                for added in entry.get("messagesAdded", ()):
+                    message = added["message"]
+                    threads.setdefault(str(message["threadId"]), set()).add(str(message["id"]))
+            if not (page := str(answer.get("nextPageToken", ""))):
+                return threads, str(answer.get("historyId", since))
+            params["pageToken"] = page
+
+    async def messages_list(self, query: str) -> list[dict[str, Any]]:
+        """The mails that a search finds, the newest first, each with its id."""
+        found: list[dict[str, Any]] = []
+        params: dict[str, Any] = {"q": query, "maxResults": 500}
+        while True:
+            answer = await self._call("GET", "messages", "searching the mailbox", params=params)
+            found += answer.get("messages", [])
+            if not (page := str(answer.get("nextPageToken", ""))):
+                return found
+            params["pageToken"] = page
+
+    async def messages_modify(self, message_id: str, *, add: list[str]) -> dict[str, Any]:
+        """Put labels on a mail. The same again is the same."""
+        path = f"messages/{quote(message_id, safe='')}/modify"
+        return await self._call(
+            "POST", path, f"labelling the mail {message_id}", write=True, body={"addLabelIds": add}, repeatable=True
+        )
+
+    async def label(self, name: str) -> str:
+        """The id of the label of this name, which is made if there is none."""
+        answer = await self._call("GET", "labels", "looking at the labels")
+        for one in answer.get("labels", ()):
+            if str(one.get("name", "")).lower() == name.lower():
+                return str(one["id"])
+        made = await self._call("POST", "labels", f"making the label {name!r}", write=True, body={"name": name})
+        return str(made["id"])
+
     async def messages_get(self, message_id: str, *, form: str) -> dict[str, Any]:
         path = f"messages/{quote(message_id, safe='')}"
         return await self._call("GET", path, f"reading the mail {message_id}", params={"format": form})
@@ -76,13 +121,13 @@ class Gmail:
         )
 
     async def _call(self, method: str, path: str, what: str, *, write: bool = False, **given: Any) -> dict[str, Any]:
+        given.setdefault("repeatable", not write)
         answer = await self.transport.call(
             method,
             f"{self.transport.endpoint or GMAIL}gmail/v1/users/me/{path}",
             what=what,
             urgency=Urgency.SETTLE,
             write=write,
-            repeatable=not write,
             metered=False,
             **given,
         )

@@ -30,7 +30,11 @@ from quire.workflows.step_source import Source, source_of
 
 if TYPE_CHECKING:
     from quire.run.run import Run, SyncRun
+    from quire.workflows.google_sources import Dropped, Form, Inbound
     from quire.workflows.sources import Cron, Inbox, Table
+
+    #: What may start records by itself.
+    AnySource = Cron | Inbox | Table | Form | Inbound | Dropped
 
 D = TypeVar("D", default=dict[str, Any])
 R = TypeVar("R", default=None)
@@ -95,7 +99,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox | Table] = (),
+        on: Sequence[AnySource] = (),
     ) -> None: ...
 
     @overload
@@ -110,7 +114,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox | Table] = (),
+        on: Sequence[AnySource] = (),
     ) -> None: ...
 
     @overload
@@ -125,7 +129,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox | Table] = (),
+        on: Sequence[AnySource] = (),
     ) -> None: ...
 
     @overload
@@ -140,7 +144,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox | Table] = (),
+        on: Sequence[AnySource] = (),
     ) -> None: ...
 
     def __init__(
@@ -154,7 +158,7 @@ class Workflow(Generic[D, R, X]):
         retry: Retry | None = None,
         cap: int | None = None,
         on_failure: Literal["error", "undo"] = "error",
-        on: Sequence[Cron | Inbox | Table] = (),
+        on: Sequence[AnySource] = (),
     ) -> None:
         # Ids of records begin with it.
         fits = declared.is_text(name) and name.isprintable() and name == name.strip() and len(name) <= 400
@@ -172,7 +176,7 @@ class Workflow(Generic[D, R, X]):
         self.cap = cap
         self.on_failure = on_failure
         self.steps: dict[str, Step] = {}
-        self.sources: list[tuple[Cron | Inbox | Table, dict[str, Any]]] = []
+        self.sources: list[tuple[AnySource, dict[str, Any]]] = []
         if not isinstance(on, list | tuple):
             raise DefinitionError(f"on of {whose} is {on!r}; write it as a list: on=[Cron('0 2 * * *')]")
         for source in on:
@@ -286,11 +290,13 @@ class Workflow(Generic[D, R, X]):
         self._slots.clear()
         self._sources.clear()
 
-    def on(self, source: Cron | Inbox | Table, **kwargs: Any) -> None:
-        """Start records by a schedule (``data=…``: with this data), or from the rows of an inbox or a table."""
+    def on(self, source: AnySource, **kwargs: Any) -> None:
+        """Start records by a schedule (``data=…``: with this data), from the rows of an inbox or a table, or from what
+        comes in at Google: answers to a form, mails, files."""
+        from quire.workflows.google_sources import Dropped, Form, Inbound
         from quire.workflows.sources import Cron, Inbox, Table
 
-        if not isinstance(source, Cron | Inbox | Table):
+        if not isinstance(source, Cron | Inbox | Table | Form | Inbound | Dropped):
             raise DefinitionError(
                 f"workflow {self.name!r} cannot start on {source!r}; it starts on Cron('0 2 * * *'), Inbox('Leads') "
                 "or Table('Orders', status='Task_Status')"
@@ -520,6 +526,8 @@ class Workflow(Generic[D, R, X]):
                 "take one that JSON knows, a pydantic model or a dataclass"
             ) from error
         for source, options in self.sources:
+            if (problems := getattr(source, "problems", None)) and (wrong := problems(schema)):
+                raise DefinitionError(f"workflow {self.name!r}: {'; '.join(wrong)}")
             if source.as_json()["kind"] == "cron":
                 try:
                     self.scheduled(options)
@@ -624,7 +632,7 @@ def workflow(
     timeout: Span = ...,
     rate: Rate | None = None,
     on_failure: Literal["error", "undo"] = "error",
-    on: Sequence[Cron | Inbox | Table] = (),
+    on: Sequence[AnySource] = (),
 ) -> _Imperative: ...
 
 

@@ -5,6 +5,9 @@ process that comes after a kill finds out whether it happened, and how it is und
 meant; without it the machine's own credentials are used, or the address in ``QUIRE_GOOGLE``.
 """
 
+from quire.workflows.google_sources import Dropped as Dropped
+from quire.workflows.google_sources import Form as Form
+from quire.workflows.google_sources import Inbound as Inbound
 from quire.workspace import calendar as calendar
 from quire.workspace import chat as chat
 from quire.workspace import docs as docs
@@ -37,10 +40,13 @@ __all__ = [
     "Answered",
     "Clicked",
     "Draft",
+    "Dropped",
     "Event",
     "File",
     "Filled",
+    "Form",
     "FormResponse",
+    "Inbound",
     "Mail",
     "MailFile",
     "Posted",

@@ -93,6 +93,11 @@ def declare(accounts: Mapping[str, Account], scopes: Sequence[str] = ()) -> None
     _scopes = tuple(scopes)
 
 
+def names() -> list[str]:
+    """The names of the connections that are declared, without the usual one."""
+    return sorted(name for name in _declared if name)
+
+
 def declared(name: str) -> Account | None:
     """Return the connection of this name; for the usual one also that of the only person who is signed in here."""
     if name in _declared:

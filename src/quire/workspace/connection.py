@@ -162,6 +162,13 @@ def usual() -> Way:
     return _of_the_environment("")
 
 
+def connections() -> list[str]:
+    """The names of all connections that this process knows; the usual one has none."""
+    prefix = f"{VARIABLE}_"
+    named = {word.removeprefix(prefix).lower() for word in os.environ if word.startswith(prefix)}
+    return ["", *sorted(named | {name for name, _ in _given if name} | set(accounts.names()))]
+
+
 def _of_the_environment(name: str) -> Way:
     variable = f"{VARIABLE}_{name.upper()}" if name else VARIABLE
     given = os.environ.get(variable, "")

@@ -12,6 +12,8 @@ from typing import Any
 
 from quire.workflows.retry import Fail
 
+#: The end of the name of a wait that an automatic answer ends, too.
+AUTOMATIC = "+automatic"
 _IN_LINK = re.compile(r"(?:/d/|/folders/|[?&]id=)([\w-]{10,})")
 _ID = re.compile(r"[\w-]+")
 
@@ -80,8 +82,16 @@ class Sent:
 
     @property
     def replied(self) -> str:
-        """What a step waits for: ``await run.wait(sent.replied, Mail, timeout="14d")``."""
-        return f"mail:{self.account}/{self.thread}"
+        """What a step waits for: ``await run.wait(sent.replied, Mail, timeout="14d")``.
+
+        A person's answer ends the wait, and a bounce (``mail.bounce``); what a machine answers does not.
+        """
+        return f"mail:{self.account}/{self.thread}/{self.id}"
+
+    @property
+    def replied_by_anything(self) -> str:
+        """The same, also ended by an automatic answer (``mail.automatic``)."""
+        return f"{self.replied}{AUTOMATIC}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,5 +44,5 @@ async def _named(session: Session, drafts: list[str]) -> set[str]:
         while records := await client.find(after=after, limit=500):
             after = records[-1].record_id
             for receipt in await client.ledger.receipts(record_ids=[record.record_id for record in records]):
-                found |= {draft for draft in drafts if draft in receipt.prepared}
+                found |= {draft for draft in drafts if draft in receipt.prepared or draft in receipt.value}
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from quire.client.client import Client
@@ -13,6 +14,7 @@ from quire.model.codec import parse
 from quire.surfaces.panel import Panel
 from quire.surfaces.panel.columns import arranged
 from quire.surfaces.panel.doctor import examine
+from quire.surfaces.server import app
 from tests.panel.conftest import Sheet, make_board, make_publish, opened
 
 COLUMNS = {"header": "3", "command": "Please", "record_id": "Execution_ID", "status": "Current_State"}
@@ -85,9 +87,17 @@ async def test_a_column_of_the_state_table_that_stands_there_twice_is_refused_by
         assert (await panel.client.get("b1")).step == "TODO" and sheet.grid()[0] == before[0]
         assert [each.sentence for each in await stuck.look(panel.client.ledger)] == [text]
         assert text in [each.what for each in await examine(panel.client.ledger, sheet.url)]
+        assert [each["text"] for each in await on_the_dashboard(panel.client)] == [text]
         sheet.person("edit", cell="M1", text="mine")
         await panel.look()
         assert (await panel.client.get("b1")).step == "DOING" and await stuck.look(panel.client.ledger) == []
+
+
+async def on_the_dashboard(client: Client) -> list[dict[str, str]]:
+    transport = httpx2.ASGITransport(app(client), client=("127.0.0.1", 1))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        found: list[dict[str, str]] = (await http.get("/api/tables")).json()
+    return found
 
 
 async def test_typing_a_successor_over_next_step_moves_the_record_and_anything_else_is_put_back(sheet: Sheet) -> None:

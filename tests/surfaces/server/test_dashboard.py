@@ -333,3 +333,19 @@ def test_from_elsewhere_a_viewer_signs_in_and_has_nothing_to_act_with(browser: B
         expect(page.get_by_role("button", name="Who acts: vera, viewer")).to_be_visible()
         expect(page.get_by_role("button", name="Halt")).to_have_count(0)
         watched.end()
+
+
+def test_a_problem_of_a_table_of_the_sheet_is_named_beside_the_errors(browser: Browser, site: Site) -> None:
+    from quire.surfaces.panel.tables.kept import Kept, save
+
+    async def broken(client: Client) -> None:
+        problem = "'Orders' has two columns 'Task_Status', D and E: rename one of them"
+        kept = Kept("Orders", "process", begun=True, problem=problem, since=1.8e9)
+        assert await save(client.ledger, "book", 7, kept, 0)
+
+    site.do(broken)
+    watched = Watched(browser, site, 1280)
+    page = watched.go()
+    page.goto(f"{site.url}/#/errors")
+    expect(page.get_by_text("'Orders' has two columns 'Task_Status', D and E: rename one of them")).to_be_visible()
+    expect(page.get_by_text("quire doctor")).to_be_visible()

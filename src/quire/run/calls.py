@@ -13,7 +13,8 @@ from quire.errors import CodeChanged, NotNow
 from quire.model.codec import Codec, codec
 from quire.model.receipt import Kind, Receipt
 from quire.run import waits
-from quire.run.passes import Pass, contained, contained_in_thread
+from quire.run.exits import contained, contained_in_thread
+from quire.run.passes import Pass
 from quire.workflows.effect import is_async, path_of
 from quire.workflows.workflow import hints_of
 

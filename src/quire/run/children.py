@@ -41,6 +41,10 @@ async def child(pass_: Pass, key: str, name: str, workflow: Workflow[Any, Any, A
 async def map_all(
     pass_: Pass, key: str, workflow: Workflow[Any, Any, Any], items: Sequence[Any], plan: Plan
 ) -> list[Any]:
+    """Return the results of the children, in the order of the items. Ask for the children if they are not there yet.
+
+    While not enough children have ended, the pass ends here: it does not return.
+    """
     pass_.check()
     if plan.limit is not None and plan.limit < 1:
         raise DefinitionError(f"run.map(limit={plan.limit}) would start nothing; the least is 1")
@@ -52,32 +56,34 @@ async def map_all(
     _same_items(pass_, key, plan, print_)
     if known is not None and known.stage is Stage.DONE:
         return _results(workflow, parse(known.value), plan)
-    earlier = parse(known.value) if known is not None else None
     if not items:
         pass_.answer(pass_.receipt(Kind.MAP, key, plan.name, "[]", args_hash=print_))
         return []
-    remembered = pass_.remembered.get(key)
-    rows: list[dict[str, Any]] | None = None
+    earlier = parse(known.value) if known is not None else None
     with pass_.flight():  # looks at the ledger: the pass is not suspended over them
         fanin = await _opened(pass_, key, earlier)
-        late = remembered is not None and remembered.until is not None and pass_.host.now() >= remembered.until
-        waits = fanin is not None and not fanin.abandoned and not fanout.met(fanin) and not late
-        if fanin is not None and not waits:
-            rows = await _gathered(pass_, fanin, earlier)
-            if fanin.abandoned and any("error" in row for row in rows):
-                # The parent had ended without them. What has a result keeps it, the others are done again; which they
-                # are is written down with the new ones: some of the old may come to their end after this look.
-                void = pass_.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_, stage=Stage.VOID)
-                pass_.answer(void)
-                earlier, rows = rows, None
-    if waits:
-        assert fanin is not None
+        waits = fanin is not None and _must_wait(pass_, key, fanin)
+        rows = await _gathered(pass_, fanin, earlier) if fanin is not None and not waits else None
+    if fanin is not None and waits:
+        remembered = pass_.remembered.get(key)
         await pass_.block(remembered or _wait(pass_, key, plan, fanin.generation, print_))
+    if rows is not None and fanin is not None and fanin.abandoned and any("error" in row for row in rows):
+        # The parent had ended without them. What has a result keeps it, the others are done again; which they
+        # are is written down with the new ones: some of the old may come to their end after this look.
+        pass_.answer(pass_.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_, stage=Stage.VOID))
+        earlier, rows = rows, None
     if rows is None:
         await _open(pass_, key, workflow, items, texts, plan, earlier)
         raise AssertionError("unreachable: a block does not return")
     pass_.answer(pass_.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_))
     return _results(workflow, rows, plan)
+
+
+def _must_wait(pass_: Pass, key: str, fanin: Fanin) -> bool:
+    """Whether too few of the children have ended, and their time is not over."""
+    wait = pass_.remembered.get(key)
+    late = wait is not None and wait.until is not None and pass_.host.now() >= wait.until
+    return not fanin.abandoned and not fanout.met(fanin) and not late
 
 
 def _whose(plan: Plan, place: int) -> str:

@@ -31,11 +31,12 @@ from quire.model.wait import On, Wait
 from quire.rules import conditions
 from quire.rules.moves import doubted, valueless
 from quire.rules.outcome import Stopped, Yielded
-from quire.run import waits
+from quire.run import keys, waits
 from quire.run.calls import check_code, returns
+from quire.run.exits import contained
 from quire.run.failure import failure_of
 from quire.run.host import NOTHING
-from quire.run.passes import IntentTaken, Pass, RateUsedUp, contained
+from quire.run.passes import IntentTaken, Pass, RateUsedUp
 from quire.workflows import approval
 from quire.workflows.approval import PARKED, Answer
 from quire.workflows.effect import Act, Asks, Dropped, Effect, NotDone, NotPossible, PrepareAgain, needed_deps
@@ -55,7 +56,7 @@ LOOK_AGAIN_SECONDS = 2.0
 def key(pass_: Pass, effect: Effect[Any, Any, Any]) -> str:
     if effect.own_key:
         return key_of("own", effect.own_key)
-    return pass_.key(Kind.ONCE, effect.name)
+    return keys.key(pass_, Kind.ONCE, effect.name)
 
 
 @dataclasses.dataclass(slots=True)

@@ -13,7 +13,9 @@ from quire.model.codec import dump, parse
 from quire.model.receipt import Kind
 from quire.model.record import Status
 from quire.rules.outcome import Saved, Yielded
-from quire.run.passes import SCOPE, Pass
+from quire.run import settling
+from quire.run.keys import SCOPE
+from quire.run.passes import Pass
 
 if TYPE_CHECKING:
     from quire.run.run import Run
@@ -111,7 +113,7 @@ class Each(AsyncIterator[T]):
         pass_.answer(pass_.receipt(Kind.EACH, self._key, "each", dump({"done": self._done, "data": parse(data)})))
         run_id = pass_.record.run_id
         with pass_.flight():
-            verdict = await pass_.move(Saved(data))
+            verdict = await settling.move(pass_, Saved(data))
         if not isinstance(verdict, Applied):
             raise LeaseLost(f"another worker holds {run.record_id!r} now")
         if verdict.record.status is not Status.RUNNING or verdict.record.run_id != run_id:

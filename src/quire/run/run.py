@@ -14,11 +14,12 @@ from quire.clock import Span, seconds
 from quire.errors import DefinitionError
 from quire.model.codec import readable
 from quire.model.receipt import Kind
-from quire.run import calls, effects, loops
+from quire.run import calls, effects, keys, loops
 from quire.run import children as fanouts
 from quire.run import waits as waiting
 from quire.run.host import Host
-from quire.run.passes import SCOPE, Pass
+from quire.run.keys import SCOPE
+from quire.run.passes import Pass
 from quire.workflows import declared
 from quire.workflows.approval import Answer
 from quire.workflows.effect import Effect, bare_effect
@@ -153,7 +154,7 @@ class Run(Generic[D, X]):
             effect, args = bare_effect(effect, act), args[1:]
         if not isinstance(effect, Effect):
             raise DefinitionError(f"run.once takes an @effect, or a name and a function; {effect!r} is neither")
-        pass_.use_once(effect.name)
+        keys.use_once(pass_, effect.name)
         key = effects.key(pass_, effect)
         return Pending(pass_, f"run.once({effect.name})", lambda: effects.once(pass_, effect, key, args, kwargs))
 
@@ -172,13 +173,13 @@ class Run(Generic[D, X]):
             _closed(fn)
             raise DefinitionError(f"run.call takes a function and then its arguments; {fn!r} is no function")
         name = calls.name_of(fn)
-        key = pass_.key(Kind.CALL, name)
+        key = keys.key(pass_, Kind.CALL, name)
         return Pending(pass_, f"run.call({name})", lambda: calls.call(pass_, fn, key, name, args, kwargs))
 
     def sleep(self, span: Span | datetime) -> Pending[None]:
         """Go on after this span, or at this moment. No process waits meanwhile."""
         pass_ = self._pass
-        key = pass_.key(Kind.SLEEP, "sleep")
+        key = keys.key(pass_, Kind.SLEEP, "sleep")
         return Pending(pass_, "run.sleep", lambda: waiting.sleep(pass_, key, span))
 
     @overload
@@ -194,7 +195,7 @@ class Run(Generic[D, X]):
         """Wait for a signal of this name, also one that has come already; None when the timeout passes first."""
         pass_ = self._pass
         _check_text(signal, "run.wait takes the name of a signal")
-        key = pass_.key(Kind.WAIT, signal)
+        key = keys.key(pass_, Kind.WAIT, signal)
         return Pending(pass_, f"run.wait({signal!r})", lambda: waiting.wait(pass_, key, signal, type, timeout))
 
     def ask(
@@ -229,7 +230,7 @@ class Run(Generic[D, X]):
         declared.whole(quorum, "run.ask(quorum=…)")
         _check_escalation(escalate)
         question = readable(question)
-        key = pass_.key(Kind.ASK, question)
+        key = keys.key(pass_, Kind.ASK, question)
         options = {
             "show": show,
             "edit": edit,
@@ -247,7 +248,7 @@ class Run(Generic[D, X]):
         pass_ = self._pass
         _check_workflow(workflow, "run.child")
         name = id or workflow.name
-        key = pass_.key(Kind.MAP, name)
+        key = keys.key(pass_, Kind.MAP, name)
         return Pending(pass_, f"run.child({name})", lambda: fanouts.child(pass_, key, name, workflow, data))
 
     @overload
@@ -303,7 +304,7 @@ class Run(Generic[D, X]):
             raise DefinitionError(f"run.map takes a list of items; {items!r} is none")
         _check_key(key, "run.map")
         name = name or workflow.name
-        receipt_key = pass_.key(Kind.MAP, name)
+        receipt_key = keys.key(pass_, Kind.MAP, name)
         plan = fanouts.Plan(name, limit, key, within, failures == "keep", need)
         todo = list(items)
         return Pending(pass_, f"run.map({name})", lambda: fanouts.map_all(pass_, receipt_key, workflow, todo, plan))
@@ -339,7 +340,7 @@ class Run(Generic[D, X]):
         _check_key(key, "run.each")
         if not isinstance(every, int):
             seconds(every)
-        return loops.Each(pass_, self, pass_.key(Kind.EACH, "each"), items, key, every)
+        return loops.Each(pass_, self, keys.key(pass_, Kind.EACH, "each"), items, key, every)
 
     def note(self, text: str) -> None:
         """Say something about the record, for people: how far a long step is, for instance.
@@ -369,7 +370,7 @@ def behind(run: Run[Any, Any]) -> Host:
 
 def intended_before(run: Run[Any, Any], effect: str) -> bool:
     """Return whether an earlier pass intended this effect. Ask before ``run.once``, which counts uses of a name."""
-    return run._pass.has_next(Kind.ONCE, effect)
+    return keys.has_next(run._pass, Kind.ONCE, effect)
 
 
 def _blocking(method: Callable[Concatenate[Run[Any, Any], P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:

@@ -19,10 +19,10 @@ from quire.model.receipt import Kind, Receipt, Stage, act_key, key_of
 from quire.model.record import Record
 from quire.model.row import replace
 from quire.model.wait import On, Wait
-from quire.rules import moves as transition
+from quire.rules import moves
 from quire.rules.moves import doubted, valueless
 from quire.rules.outcome import Stopped, Waits, Yielded
-from quire.run import effects
+from quire.run import effects, settling
 from quire.run.calls import returns
 from quire.run.failure import failure_of
 from quire.run.host import OnVerdict
@@ -45,38 +45,45 @@ async def perform(pass_: Pass, on_verdict: OnVerdict) -> None:
         task = asyncio.current_task()
         if not isinstance(pass_.stop, Stopped | Yielded) or (task is not None and task.cancelling()):
             raise
-        on_verdict(await pass_.move(pass_.stop))  # it goes on where it stands when somebody lets it
+        on_verdict(await settling.move(pass_, pass_.stop))  # it goes on where it stands when somebody lets it
         return
     if pass_.lost:
         raise LeaseLost(f"another worker holds {pass_.record.record_id!r} now")
     if waits:
-        on_verdict(await pass_.move(Waits(tuple(waits), pass_.record.data)))
+        on_verdict(await settling.move(pass_, Waits(tuple(waits), pass_.record.data)))
     else:
-        on_verdict(await pass_.submit(transition.undone(pass_.record, pass_.host.now())))
+        on_verdict(await settling.submit(pass_, moves.undone(pass_.record, pass_.host.now())))
 
 
 async def _undone(pass_: Pass) -> list[Wait]:
-    """What must come first, or could not be undone and is asked."""
+    """Undo what is left to undo. Return what must come first, or what a person is asked because it could not be undone.
+
+    It is empty when everything is undone, or when the record is lost.
+    """
     family = await _descendants(pass_, pass_.record.record_id)
     if not all(row.ended for row in family):
         return [_until_they_end(pass_)]
+    receipts = await _receipts_of(pass_, family)
+    intents = [receipt for receipt in receipts if receipt.kind is Kind.ONCE and receipt.open]
+    if intents:
+        return _settled_first(pass_, intents) or [doubted(intent.key, intent.name) for intent in intents]
     workflows = {row.record_id: row.workflow for row in (pass_.record, *family)}
-    receipts: list[Receipt] = []
-    for row in family:
-        receipts += _newest_first(await pass_.host.ledger.receipts(record_ids=[row.record_id]))
-    receipts += _newest_first(pass_.known.values())
-    undos = {r.key: r for r in receipts if r.kind is Kind.UNDO}
-    open_intents = [r for r in receipts if r.kind is Kind.ONCE and r.open]
-    if open_intents:
-        return _settled_first(pass_, open_intents) or [doubted(r.key, r.name) for r in open_intents]
-    todo = [r for r in receipts if r.kind is Kind.ONCE and r.stage is Stage.DONE and r.undo]
-    for receipt in todo:
-        earlier = undos.get(key_of("undo", receipt.key))
-        if waits := await _taken_back(pass_, receipt, earlier, workflows[receipt.record_id]):
-            return waits
-        if pass_.lost:
-            return []
+    undos = {receipt.key: receipt for receipt in receipts if receipt.kind is Kind.UNDO}
+    for receipt in receipts:
+        if receipt.kind is Kind.ONCE and receipt.stage is Stage.DONE and receipt.undo:
+            earlier = undos.get(key_of("undo", receipt.key))
+            waits = await _taken_back(pass_, receipt, earlier, workflows[receipt.record_id])
+            if waits or pass_.lost:
+                return waits
     return []
+
+
+async def _receipts_of(pass_: Pass, family: Iterable[Record]) -> list[Receipt]:
+    """The receipts of the descendants, then the record's own; those of each record from the newest to the oldest."""
+    found: list[Receipt] = []
+    for row in family:
+        found += _newest_first(await pass_.host.ledger.receipts(record_ids=[row.record_id]))
+    return found + _newest_first(pass_.known.values())
 
 
 async def _taken_back(pass_: Pass, receipt: Receipt, earlier: Receipt | None, workflow: str) -> list[Wait]:

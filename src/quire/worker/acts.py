@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from quire.run import forks
-from quire.run.passes import contained, contained_in_thread
+from quire.run.exits import contained, contained_in_thread
 from quire.workflows.effect import Act, Effect, NotDone, is_async
 
 

@@ -18,8 +18,10 @@ from quire.rules import moves as transition
 from quire.rules.outcome import Broke
 from quire.run import undo
 from quire.run.failure import failure_of
-from quire.run.passes import Failed, Pass, tell_failed
+from quire.run.passes import Pass
+from quire.run.performing import perform
 from quire.run.run import Run
+from quire.run.settling import Failed, failed, tell_failed
 from quire.worker.lanes import Lanes
 from quire.worker.migrating import migrated
 from quire.workflows.workflow import Step, Workflow
@@ -121,7 +123,7 @@ class Holds:
         if self._worker.budget.times is not None:
             pass_.mark, pass_.longest = self._clock.boottime(), 0.0
         self.passes[record.record_id] = pass_
-        await (pass_.perform(hold.task, hold.on_verdict) if step is not None else undo.perform(pass_, hold.on_verdict))
+        await (perform(pass_, hold.task, hold.on_verdict) if step is not None else undo.perform(pass_, hold.on_verdict))
 
     def settled(self, hold: Hold, verdict: Verdict | BaseException) -> None:
         """The ledger has answered: the record stays for its next step, or leaves."""
@@ -233,4 +235,4 @@ class Holds:
 def late(pass_: Pass) -> Failed:
     """What becomes of a try that is past its hard end."""
     text = f"step {pass_.step.name!r} took longer than its timeout of {pass_.step.timeout:g} s"
-    return pass_.failed(TimeoutError(text), text)
+    return failed(pass_, TimeoutError(text), text)

@@ -13,6 +13,7 @@ from quire.ledger.columns import record_of
 from quire.model.change import Applied, Change, Verdict
 from quire.model.record import Record, Status
 from quire.rules import moves as transition
+from quire.run.settling import settle
 from quire.worker.child import ALIVE, LEFT, READY
 from quire.worker.hold import Hold, late
 from quire.worker.worker import Worker
@@ -100,7 +101,7 @@ class Lone(Worker):
             pass_.halt(outcome)
             await self.clock.sleep(FORCE_SECONDS)
             if pass_ in self.holds.passes.values() and pass_.is_under_way:
-                pass_.settle(outcome, self._forced)
+                settle(pass_, outcome, self._forced)
 
     def _forced(self, verdict: Verdict | BaseException) -> None:
         """The record is settled while its step goes on. Nobody can end the step but with the process."""

@@ -169,28 +169,38 @@ async def _unclaimed(
         return []
     moving = [count for count in counts if count.workflow not in stopped and count.status in _MOVING]
     live = [worker for worker in workers if alive(worker, now)]
-    if not live:
-        tick = await last_tick(ledger)
-        if tick is not None and comes(tick, now):
-            return await _too_long(ledger, moving, now)
-        return await _abandoned(ledger, moving, now)
+    return await (_stranded(ledger, live, moving, now) if live else _without_workers(ledger, moving, now))
+
+
+async def _without_workers(ledger: Ledger, moving: Sequence[Count], now: float) -> list[Finding]:
+    """No worker lives. If ticks come, only steps that fit into no slice stay where they are."""
+    tick = await last_tick(ledger)
+    if tick is not None and comes(tick, now):
+        return await _too_long(ledger, moving, now)
+    return await _abandoned(ledger, moving, now)
+
+
+async def _stranded(ledger: Ledger, live: Sequence[Worker], moving: Sequence[Count], now: float) -> list[Finding]:
+    """Steps with due records that no live worker knows."""
     found = []
     for count in moving:
-        known = count.step == UNDO or knowers(live, count.workflow, count.step, now)
-        if count.status is not Status.PENDING or known:
+        if count.status is not Status.PENDING or count.step == UNDO or knowers(live, count.workflow, count.step, now):
             continue
         records = await ledger.find(Query(count.workflow, count.step, (Status.PENDING,), limit=NAMED))
-        due = [record for record in records if _overdue(record, now)]
-        if due:
-            since = min(record.due_at or now for record in due)
-            some = f"{count.count} records" if count.count > 1 else repr(due[0].record_id)
-            text = f"{some} of {count.workflow!r} at step {count.step!r} wait since {words.when(since, now)}: "
-            text += "no live worker knows the step (quire worker FILE)"
-            ids = [record.record_id for record in due]
-            cause = f"{count.workflow} {count.step}"
-            place = (count.workflow, count.step)
-            found.append(Finding("stranded", cause, text, since, count.count, ids, *place, "quire worker FILE", since))
+        if due := [record for record in records if _overdue(record, now)]:
+            found.append(_of_stranded(count, due, now))
     return found
+
+
+def _of_stranded(count: Count, due: Sequence[Record], now: float) -> Finding:
+    """The finding about records whose step no live worker knows."""
+    since = min(record.due_at or now for record in due)
+    some = f"{count.count} records" if count.count > 1 else repr(due[0].record_id)
+    text = f"{some} of {count.workflow!r} at step {count.step!r} wait since {words.when(since, now)}: "
+    text += "no live worker knows the step (quire worker FILE)"
+    ids = [record.record_id for record in due]
+    place = (count.workflow, count.step)
+    return Finding("stranded", " ".join(place), text, since, count.count, ids, *place, "quire worker FILE", since)
 
 
 async def _too_long(ledger: Ledger, moving: Sequence[Count], now: float) -> list[Finding]:

@@ -328,8 +328,26 @@ def _full(record: Record, seen: Around) -> str:
     return ""
 
 
+def _children(record_id: str, wait: Wait, until: str, seen: Around) -> tuple[str, str, str]:
+    fanin = next((fanin for fanin in seen.fanins if fanin.generation == wait.generation), None)
+    some = f"{fanin.left} of {fanin.total} children" if fanin is not None else "its children"
+    failed = f" ({fanin.failed} failed)" if fanin is not None and fanin.failed else ""
+    limit = f", until {until}" if until else ""
+    remedy = f"quire list --parent={shlex.quote(record_id)}"
+    return f"waits for {some}{failed}{limit}; they are listed by {remedy}", "children", remedy
+
+
+def _doubt(record_id: str, wait: Wait) -> tuple[str, str, str]:
+    about = wait.about or {}
+    happened = "--happened" + (" --value JSON" if needs_value(about.get("value")) else "")
+    other = " | --not" if "not" in about.get("choices", ["not"]) else ""
+    remedy = command("resolve", record_id, options=happened + other)
+    text = str(about.get("text", f"Did {wait.name!r} happen?"))
+    return f"is in doubt and asks a person: {text} Say so with {remedy}", "doubt", remedy
+
+
 def _wait(record: Record, wait: Wait, seen: Around) -> tuple[str, str, str]:
-    """One thing that is waited for: in words, in one word, and what ends it."""
+    """Say what one wait is: in a sentence, in one word, and with the command that ends it."""
     record_id, about = record.record_id, wait.about or {}
     until = when(wait.until, seen.now) if wait.until is not None else ""
     match wait.on:
@@ -342,18 +360,9 @@ def _wait(record: Record, wait: Wait, seen: Around) -> tuple[str, str, str]:
         case On.QUESTION:
             return _question(record_id, about, seen)
         case On.CHILDREN:
-            fanin = next((f for f in seen.fanins if f.generation == wait.generation), None)
-            some = f"{fanin.left} of {fanin.total} children" if fanin is not None else "its children"
-            failed = f" ({fanin.failed} failed)" if fanin is not None and fanin.failed else ""
-            limit = f", until {until}" if until else ""
-            remedy = f"quire list --parent={shlex.quote(record_id)}"
-            return f"waits for {some}{failed}{limit}; they are listed by {remedy}", "children", remedy
+            return _children(record_id, wait, until, seen)
         case On.DOUBT:
-            happened = "--happened" + (" --value JSON" if needs_value(about.get("value")) else "")
-            other = " | --not" if "not" in about.get("choices", ["not"]) else ""
-            remedy = command("resolve", record_id, options=happened + other)
-            text = str(about.get("text", f"Did {wait.name!r} happen?"))
-            return f"is in doubt and asks a person: {text} Say so with {remedy}", "doubt", remedy
+            return _doubt(record_id, wait)
         case On.TURN:
             parent = seen.parent.record_id if seen.parent is not None else record.parent_id
             return f"waits for its turn: its parent {parent!r} lets only some of its children run at once", "turn", ""

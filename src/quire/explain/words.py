@@ -274,16 +274,25 @@ def _line(event: Event, body: Mapping[str, Any]) -> str:
         case "broke":
             return f"broke at {body.get('step')} (try {body.get('attempt')}): {short(body.get('error', ''))}"
         case "answered" | "voted":
-            note = f": {body['note']}" if body.get("note") else ""
-            edits = f", edited {', '.join(body['edits'])}" if body.get("edits") else ""
-            edits = f", edited {_changes(body)}" if _changes(body) else edits
-            via = f" ({body['via']})" if body.get("via") else ""
-            return f"{event.kind} {body.get('choice')!r}{by}{via}{edits}{note}"
+            return _answered(event.kind, body, by)
         case "edited":
             return f"edited{by}" + (f": {_changes(body)}" if _changes(body) else "")
         case kind if kind in _OF_EFFECTS:
             return _of_effect(kind.removeprefix("effect."), body)
         case _:
-            said = ((word, value) for word, value in body.items() if word not in _HIDDEN | _CHANGES)
-            rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None, []))
-            return event.kind.replace("_", " ") + (f": {rest}" if rest else "")
+            return event.kind.replace("_", " ") + _rest(body)
+
+
+def _answered(kind: str, body: Mapping[str, Any], by: str) -> str:
+    note = f": {body['note']}" if body.get("note") else ""
+    edits = f", edited {', '.join(body['edits'])}" if body.get("edits") else ""
+    edits = f", edited {_changes(body)}" if _changes(body) else edits
+    via = f" ({body['via']})" if body.get("via") else ""
+    return f"{kind} {body.get('choice')!r}{by}{via}{edits}{note}"
+
+
+def _rest(body: Mapping[str, Any]) -> str:
+    """What a line holds that has no sentence of its own."""
+    said = ((word, value) for word, value in body.items() if word not in _HIDDEN | _CHANGES)
+    rest = ", ".join(f"{word} {short(value, 80)}" for word, value in said if value not in ("", None, []))
+    return f": {rest}" if rest else ""

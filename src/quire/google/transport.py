@@ -110,50 +110,33 @@ class Transport:
         """
         if self._client is None:
             raise Unavailable(f"{what}: the connection to Google is not open")
-        if body is not None:
-            content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        until = self.clock.boottime() + deadline
-        unanswered: GoogleError | None = None
-        signed_in_again = False
-        tries = 0
+        content = content if body is None else _as_json(body)
+        until, tries = self.clock.boottime() + deadline, 0
+        unanswered, signed_in_again = None, False
         while True:
             if not (paid and tries == 0):
                 await self._turn(method, url, urgency, write=write, metered=metered)
-            left = max(1.0, until - self.clock.boottime())
+            left = min(ANSWER_SECONDS, max(1.0, until - self.clock.boottime()))
             self.sent_bytes += len(content or b"")
             try:
                 sent = {"Content-Type": "application/json", **await self.credentials.headers(), **(headers or {})}
-                response = await self._client.request(
-                    method, url, params=params, content=content, headers=sent, timeout=min(ANSWER_SECONDS, left)
-                )
+                ask = self._client.request
+                response = await ask(method, url, params=params, content=content, headers=sent, timeout=left)
             except httpx2.HTTPError as error:
-                self.troubled_at = self.clock.boottime()
-                if isinstance(error, _NEVER_SENT):
-                    where = f"Google, which is to be at {self.endpoint}," if self.endpoint else "Google"
-                    problem: GoogleError = Unavailable(
-                        f"{what}: {where} cannot be reached: {error}. Check the network and the address."
-                    )
-                else:
-                    problem = Unanswered(f"{what}: the connection broke off ({type(error).__name__}: {error})")
-                pause = 0.0
+                problem, pause = self._not_answered(error, what), 0.0
             else:
-                self._look_at(response.headers)
+                self._read_date(response.headers)
                 if response.is_success:
                     return Answer(response.content, response.headers)
-                found = _parsed(response.content)
-                problem = error_of(response.status_code, found, what, self.credentials.account, _product(url))
-                pause = _retry_after(response.headers)
-                if is_rate_limit(response.status_code, found):
-                    self.troubled_at = self.clock.boottime()
-                    self._budget(method, url, write=write, metered=metered).halve()
-                elif response.status_code >= 500:
-                    self.troubled_at = self.clock.boottime()
-                elif isinstance(problem, NotSignedIn) and not signed_in_again:
+                budget = self._budget(method, url, write=write, metered=metered)
+                problem, again = self._refused(response, url, what, budget)
+                if isinstance(problem, NotSignedIn) and not signed_in_again:
                     signed_in_again = True
                     self.credentials.expire()
                     continue
-                else:
+                if not again:
                     raise problem
+                pause = _retry_after(response.headers)
             if isinstance(problem, Unanswered):
                 unanswered = problem
                 if not repeatable:
@@ -178,7 +161,27 @@ class Transport:
         whose = found.key or self.credentials.account
         return lane(self.endpoint, whose, found.name, found.per_minute, self.clock)
 
-    def _look_at(self, headers: Mapping[str, str]) -> None:
+    def _not_answered(self, error: httpx2.HTTPError, what: str) -> GoogleError:
+        """The connection brought no answer. Say whether the request can have reached Google."""
+        self.troubled_at = self.clock.boottime()
+        if isinstance(error, _NEVER_SENT):
+            where = f"Google, which is to be at {self.endpoint}," if self.endpoint else "Google"
+            return Unavailable(f"{what}: {where} cannot be reached: {error}. Check the network and the address.")
+        return Unanswered(f"{what}: the connection broke off ({type(error).__name__}: {error})")
+
+    def _refused(self, response: httpx2.Response, url: str, what: str, budget: Budget) -> tuple[GoogleError, bool]:
+        """Return what the refusal means, and whether the same request may succeed later."""
+        found = _parsed(response.content)
+        problem = error_of(response.status_code, found, what, self.credentials.account, _product(url))
+        used_up = is_rate_limit(response.status_code, found)
+        if used_up:
+            budget.halve()
+        again = used_up or response.status_code >= 500
+        if again:
+            self.troubled_at = self.clock.boottime()
+        return problem, again
+
+    def _read_date(self, headers: Mapping[str, str]) -> None:
         sent_at = email.utils.parsedate_tz(headers.get("date", ""))
         if sent_at is not None:
             self.skew = self.clock.now() - email.utils.mktime_tz(sent_at)
@@ -194,6 +197,10 @@ class Transport:
 
 def _product(url: str) -> str:
     return api_of(urlsplit(url).path)
+
+
+def _as_json(body: Any) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _parsed(content: bytes) -> Mapping[str, Any]:

@@ -46,10 +46,7 @@ async def map_all(
     While not enough children have ended, the pass ends here: it does not return.
     """
     pass_.check()
-    if plan.limit is not None and plan.limit < 1:
-        raise DefinitionError(f"run.map(limit={plan.limit}) would start nothing; the least is 1")
-    if not 0.0 <= plan.need <= 1.0:
-        raise DefinitionError(f"run.map(need={plan.need}) is no share; it lies between 0 and 1")
+    _check(plan)
     known = pass_.known.get(key)
     texts = [_text(workflow, item, _whose(plan, place)) for place, item in enumerate(items)]
     print_ = fingerprint(dump(texts))
@@ -77,6 +74,14 @@ async def map_all(
         raise AssertionError("unreachable: a block does not return")
     pass_.answer(pass_.receipt(Kind.MAP, key, plan.name, dump(rows), args_hash=print_))
     return _results(workflow, rows, plan)
+
+
+def _check(plan: Plan) -> None:
+    """Refuse a plan by which nothing could start, or nothing could be enough."""
+    if plan.limit is not None and plan.limit < 1:
+        raise DefinitionError(f"run.map(limit={plan.limit}) would start nothing; the least is 1")
+    if not 0.0 <= plan.need <= 1.0:
+        raise DefinitionError(f"run.map(need={plan.need}) is no share; it lies between 0 and 1")
 
 
 def _must_wait(pass_: Pass, key: str, fanin: Fanin) -> bool:

@@ -56,6 +56,14 @@ class Dispatcher:
         self._epoch = 0
         #: How many starts are under way whose records may begin here at once.
         self._starting = 0
+        #: How many the next claim may take: never less than the least, twice as many each time while more is due.
+        self._least = self._reach = LEAST_CLAIM
+        #: Counts the claims, so that the slots take turns at being the first.
+        self._turn = 0
+        #: The last claim got all that it asked for. Whoever begins finds what has gathered.
+        self._streak = True
+        #: The rest before the last claim ended because the ledger announced something.
+        self._hinted = False
 
     async def run(self) -> None:
         try:
@@ -71,12 +79,10 @@ class Dispatcher:
                     self._holds.begin_all(*claimed)
 
     async def _dispatched(self) -> None:
+        """Claim while there is room and something is due; rest while there is not. Return when the work is over."""
         every = self._registry.slots()
-        side_by_side = self._ledger.traits.side_by_side
-        least = LEAST_CLAIM if side_by_side else self._worker.concurrency
-        reach, turn = least, 0
-        streak = True  # whoever begins finds what has gathered
-        hinted = False
+        if not self._ledger.traits.side_by_side:
+            self._least = self._reach = self._worker.concurrency
         while not self._worker.stopping:
             if self._budget.ends_at is not None and self._worker.now() >= self._budget.ends_at:
                 return
@@ -90,50 +96,69 @@ class Dispatcher:
                     return
                 await self._rest(None, full=True)  # what runs may end; nothing else can be begun any more
                 continue
-            # While more is due than claims take, the store finds the next one when it has answered the last.
-            most = 2 if side_by_side and streak else 1
-            while len(self.asked) < most and (free := self._room(reach)) > 0:
-                if self.asked and free < reach:
-                    break
-                self._worker.changed.clear()
-                turn += 1
-                shift = turn % max(1, len(slots))
-                claim = self.claim([*slots[shift:], *slots[:shift]], free)
-                self.asked.append((asyncio.ensure_future(claim), free))
-                reach = max(least, min(2 * reach, self._worker.concurrency // 4))
-            claimed = None
+            self._ask(slots)
             if not self.asked:
                 self.idle = False  # what is due now waits for the next run that ends
-            else:
-                asked, free = self.asked[0]
-                try:
-                    claimed, claim_id = await asked
-                finally:
-                    self.asked.popleft()
-                self._holds.begin_all(claimed, claim_id)
-                if claimed.epoch > self._epoch:
-                    await self._other_epoch(claimed.epoch)
-                self.left_priority = claimed.left_priority
-                self.found_nothing = not claimed.records
-                self.idle = len(claimed.records) < free and claimed.left_priority is None
-                if hinted and not claimed.records:  # what the ledger announced is nothing to claim: sweep?
-                    self._worker.housekeeping.soon.set()
-                hinted = False
-                streak = len(claimed.records) == free
-                reach = reach if streak else least
-                if streak or self.asked:
-                    continue
-            # A run that ended while the claim was under way may have made something due that the claim did not see.
-            quiet = not self._holds.given and not self._worker.changed.is_set()
-            if claimed is not None and not claimed.records and quiet and self.until_idle:
-                due = claimed.next_due_at
-                if due is None or due > self._worker.now() + self._worker.soon:
-                    # What a worker held that has died meanwhile is due again.
-                    await self._worker.patiently(self._worker.look_after)
-                    if not self._worker.changed.is_set():
-                        return
-                    continue
-            hinted = await self._rest(claimed.next_due_at if claimed is not None else None, full=claimed is None)
+                self._hinted = await self._rest(None, full=True)
+                continue
+            claimed = await self._answered()
+            if self._streak or self.asked:
+                continue
+            if self.until_idle and self._nothing_left(claimed):
+                # What a worker held that has died meanwhile is due again.
+                await self._worker.patiently(self._worker.look_after)
+                if not self._worker.changed.is_set():
+                    return
+                continue
+            self._hinted = await self._rest(claimed.next_due_at, full=False)
+
+    def _ask(self, slots: Sequence[Slot]) -> None:
+        """Send claims for these slots while there is room: two at a time where the last one got all that it asked for.
+
+        The slots take turns at being the first.
+        """
+        # While more is due than claims take, the store finds the next one when it has answered the last.
+        most = 2 if self._ledger.traits.side_by_side and self._streak else 1
+        while len(self.asked) < most and (free := self._room(self._reach)) > 0:
+            if self.asked and free < self._reach:
+                break
+            self._worker.changed.clear()
+            self._turn += 1
+            shift = self._turn % max(1, len(slots))
+            claim = self.claim([*slots[shift:], *slots[:shift]], free)
+            self.asked.append((asyncio.ensure_future(claim), free))
+            self._reach = max(self._least, min(2 * self._reach, self._worker.concurrency // 4))
+
+    async def _answered(self) -> Claimed:
+        """Wait for the answer to the oldest claim, begin what it took, and note what it says of the rest."""
+        asked, free = self.asked[0]
+        try:
+            claimed, claim_id = await asked
+        finally:
+            self.asked.popleft()
+        self._holds.begin_all(claimed, claim_id)
+        if claimed.epoch > self._epoch:
+            await self._other_epoch(claimed.epoch)
+        self.left_priority = claimed.left_priority
+        self.found_nothing = not claimed.records
+        self.idle = len(claimed.records) < free and claimed.left_priority is None
+        if self._hinted and not claimed.records:  # what the ledger announced is nothing to claim: sweep?
+            self._worker.housekeeping.soon.set()
+        self._hinted = False
+        self._streak = len(claimed.records) == free
+        if not self._streak:
+            self._reach = self._least
+        return claimed
+
+    def _nothing_left(self, claimed: Claimed) -> bool:
+        """Whether this claim found nothing, nothing runs here, and nothing is due soon.
+
+        A run that ended while the claim was under way may have made something due that the claim did not see.
+        """
+        if claimed.records or self._holds.given or self._worker.changed.is_set():
+            return False
+        due = claimed.next_due_at
+        return due is None or due > self._worker.now() + self._worker.soon
 
     def _room(self, reach: int) -> int:
         """How many the next claim may take, or whether a start may begin: beside what is held and may come yet."""
@@ -217,10 +242,10 @@ class Dispatcher:
             raise
 
     def _overtakes(self) -> bool:
-        """The claim in whose task this is has its answer before the one that was sent first.
+        """Whether the claim in whose task this runs has its answer before the one that was sent first.
 
-        Its records begin at once then: their time runs, and the other may have to be sent again and again. What its
-        answer tells of the rest is looked at in its turn.
+        Its records begin at once then: their time runs, and the other claim may have to be sent again and again. What
+        the answer says of the rest is noted in its turn.
         """
         first = self.asked[0][0] if self.asked else None
         return first is not None and first is not asyncio.current_task() and not first.done()
@@ -256,7 +281,10 @@ class Dispatcher:
                 self.place_is_free()
 
     def place_is_free(self) -> None:
-        """Whoever waits for room looks again. What a record's end has made due, the ledger tells."""
+        """Wake the dispatcher: there is room for new records.
+
+        The ledger itself announces records that became due because this one ended.
+        """
         if self.until_idle or not (self.idle or self.asked):
             self._worker.changed.set()
 

@@ -56,21 +56,7 @@ def compiled(blueprint: Blueprint, *, recording: Recording | None = None) -> Flo
             if delay and recording is None:
                 await run.sleep(delay / 1000)
             return "turn"
-        # Rewound to here it begins anew, with the blueprint of today; what was said before is another conversation.
-        again = is_mission(run.data)
-        inputs = dict(run.data["inputs"] if again else run.data)
-        blueprint.check_inputs(inputs)
-        run.data = {
-            "inputs": inputs,
-            "thread": f"{run.record_id}~{run.visit}" if again else run.record_id,
-            "blueprint": blueprint.as_json(),
-            "hash": blueprint.hash,
-            "limits": blueprint.limits.model_dump(mode="json", exclude_none=True),
-            "began": await run.call(now, run),
-            "round": 1,
-            "agents": {agent.id: new_agent() for agent in blueprint.agents},
-            "spent": Spend().model_dump(),
-        }
+        run.data = await _new_mission(run, blueprint)
         return "agents"
 
     @flow.step(then=["agents", "reduce"])
@@ -116,3 +102,24 @@ def _must_be(run: Mission, *, part: bool) -> None:
         raise Fail(f"{run.record_id!r} is a mission; turns are taken by its parts, the records below it")
     if not part and not is_mission(run.data):
         raise Fail(f"{run.record_id!r} is no mission that has begun; rewind the record above it")
+
+
+async def _new_mission(run: Mission, blueprint: Blueprint) -> dict[str, Any]:
+    """The data with which a mission begins.
+
+    Rewound to its first step it begins anew, with the blueprint of today; what was said before is another conversation.
+    """
+    again = is_mission(run.data)
+    inputs = dict(run.data["inputs"] if again else run.data)
+    blueprint.check_inputs(inputs)
+    return {
+        "inputs": inputs,
+        "thread": f"{run.record_id}~{run.visit}" if again else run.record_id,
+        "blueprint": blueprint.as_json(),
+        "hash": blueprint.hash,
+        "limits": blueprint.limits.model_dump(mode="json", exclude_none=True),
+        "began": await run.call(now, run),
+        "round": 1,
+        "agents": {agent.id: new_agent() for agent in blueprint.agents},
+        "spent": Spend().model_dump(),
+    }

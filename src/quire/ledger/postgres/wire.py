@@ -319,33 +319,8 @@ class Wire:
         self._last = read
         self.under_way += 1
         try:
-            self._pg.pipeline_sync()
-            while self._pg.flush():
-                await self._room()
-            expected, self._expected = self._expected, []
-            if last and self.pass_on is not None and len(self._names) < MOST_PREPARED:
-                self.pass_on()
-            if before is not None:
-                if not self._pg.is_busy():  # to send, libpq may have read what the one before waits for
-                    self._stir()
-                await before
-            if self._broken:  # what it left unread would be taken for the answer to this
-                raise psycopg.OperationalError("the connection was lost")
-            results: list[Any] = []
-            soon = [n for n, prepared in enumerate(expected) if prepared is None][early[0]] if early is not None else -1
-            while True:
-                while self._pg.is_busy():
-                    await self._stirs()
-                result = self._pg.get_result()
-                if result is None:
-                    if self._pg.status != pq.ConnStatus.OK:
-                        raise psycopg.OperationalError("the connection was lost")
-                elif result.status == pq.ExecStatus.PIPELINE_SYNC:
-                    break
-                else:
-                    results.append(result)
-                    if early is not None and len(results) == soon + 1 and result.status == pq.ExecStatus.TUPLES_OK:
-                        early[1](Answer(result, self._transformer))
+            expected = await self._synced(before, last=last)
+            results = await self._results(expected, early)
             self.under_way -= 1
         except psycopg.Error as error:
             self._broken = True
@@ -358,6 +333,43 @@ class Wire:
             if self._last is read:
                 self._last = None
         return self._answers(expected, results, committing)
+
+    async def _synced(self, before: asyncio.Future[None] | None, *, last: bool) -> list[str | None]:
+        """Send all that is gathered, with the mark that ends it. Wait until the flush before this one has been read.
+
+        Return what was sent: for each statement None, for each preparation the name of what it prepares.
+        """
+        self._pg.pipeline_sync()
+        while self._pg.flush():
+            await self._room()
+        expected, self._expected = self._expected, []
+        if last and self.pass_on is not None and len(self._names) < MOST_PREPARED:
+            self.pass_on()
+        if before is not None:
+            if not self._pg.is_busy():  # to send, libpq may have read what the one before waits for
+                self._stir()
+            await before
+        if self._broken:  # what it left unread would be taken for the answer to this
+            raise psycopg.OperationalError("the connection was lost")
+        return expected
+
+    async def _results(self, expected: Sequence[Any], early: tuple[int, Callable[[Answer], None]] | None) -> list[Any]:
+        """Read the results up to the mark. ``early`` gets its answer as soon as it is there."""
+        results: list[Any] = []
+        soon = [n for n, prepared in enumerate(expected) if prepared is None][early[0]] if early is not None else -1
+        while True:
+            while self._pg.is_busy():
+                await self._stirs()
+            result = self._pg.get_result()
+            if result is None:
+                if self._pg.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError("the connection was lost")
+            elif result.status == pq.ExecStatus.PIPELINE_SYNC:
+                return results
+            else:
+                results.append(result)
+                if early is not None and len(results) == soon + 1 and result.status == pq.ExecStatus.TUPLES_OK:
+                    early[1](Answer(result, self._transformer))
 
     def _answers(self, expected: Sequence[str | None], results: Sequence[Any], committing: bool) -> list[Answer]:
         """Return the answers that were asked for, or raise the first error."""

@@ -44,6 +44,15 @@ class _Job(NamedTuple):
     #: If there is nothing to write, a read of so many seconds ago is new enough.
     lag: float
 
+    def answer(self, answer: Any) -> None:
+        """Give the verb what it asked for, or the error that came instead, unless its caller went away."""
+        if self.done.done():
+            return
+        if isinstance(answer, Exception):
+            self.done.set_exception(answer)
+        else:
+            self.done.set_result(answer)
+
 
 class Commits:
     def __init__(self, log: Log, clock: Clock) -> None:
@@ -125,11 +134,7 @@ class Commits:
             if losses > 1:
                 await log.pause(min(losses, 5))
         for job, answer in answers:
-            if not job.done.done():
-                if isinstance(answer, Exception):
-                    job.done.set_exception(answer)
-                else:
-                    job.done.set_result(answer)
+            job.answer(answer)
 
     def _planned(self, jobs: Sequence[_Job]) -> tuple[Plan, list[tuple[_Job, Any]]]:
         failed: dict[int, Exception] = {}

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quire.clock import Clock, new_id
@@ -45,6 +46,23 @@ class Sent(NamedTuple):
     records: tuple[Record, ...]
     urgency: Urgency
     rewrite_state: bool
+
+
+@dataclass(slots=True)
+class Sending:
+    """How far the sending of one entry has come."""
+
+    #: When it began, on ``clock.boottime``.
+    since: float
+    #: A try had no answer: it may have landed.
+    unanswered: bool
+    #: The tab ``state`` is written with it.
+    with_state: bool = True
+    #: The places of the head that were refused.
+    tried: list[str] = field(default_factory=list)
+    #: How often all of them were refused, and how often something else went wrong.
+    silent: int = 0
+    tries: int = 0
 
 
 class Log:
@@ -259,29 +277,22 @@ class Log:
         ``paid``: the quota of the first request has been taken already.
         """
         entry, replica, clock = sent.entry, self.replica, self.transport.clock
-        started = clock.boottime()
-        with_state = True
-        tried: list[str] = []
-        silent = tries = 0
+        sending = Sending(clock.boottime(), unanswered)
         while True:
             if replica.seq >= entry.seq:
                 return replica.commits.get(entry.seq) == entry.commit_id
             assert replica.last is not None
             # The head stands on the last entry, or on one that does not count. The newest of these is tried first.
             heads = (entry.prev_token, *reversed(replica.void))
-            fence = next((token for token in heads if token not in tried), None)
+            fence = next((token for token in heads if token not in sending.tried), None)
             if fence is None:
-                tried.clear()
-                silent += 1
-                if silent >= READS:
-                    raise self._head_lost(sent, unanswered)
-                await self.pause(silent)
+                await self._begin_again(sent, sending)
                 continue
             after = replica.last.position
             requests = self.book.commit(entry, after, fence)
             count = len(requests)
             runs: Sequence[Run] = ()
-            if with_state:
+            if sending.with_state:
                 more, runs = self._state_requests(sent)
                 requests += more
             asked, place = clock.boottime(), 1 if entry.snapshot else after
@@ -289,34 +300,23 @@ class Log:
                 echo = await self.book.send(requests, place, sent.urgency, runs=runs, paid=paid)
             except Invalid as refusal:
                 if is_fence(refusal):
-                    tried.append(fence)
-                    await self._read_after(sent, unanswered)
+                    sending.tried.append(fence)
+                    await self._read_after(sent, sending.unanswered)
                     if replica.seq < entry.seq:  # people may have moved the new rows above the place where we look
-                        await self._read_after(sent, unanswered, whole=True)
-                elif refusal.index is None and await self.book.renamed():
-                    pass  # the batch asks for cells in the answer, and can name their tab by its title only
-                elif is_order(refusal) and not self.book.narrow:
-                    self.book.narrow = True
-                elif is_ghost(refusal):
-                    self.book.head_name = new_id("QUIRE_HEAD_")
-                elif runs if refusal.index is None else refusal.index >= count:
-                    log.warning("the tab state cannot be written; the next worker makes it anew (%s)", refusal)
-                    with_state, self.state_dirty = False, True
-                else:  # rows were deleted, or more
-                    tries += 1
-                    if tries > READS:
-                        raise LedgerError(f"the journal of {self.url} cannot be written: {refusal}") from refusal
-                    await self.read_whole(sent.urgency)
+                        await self._read_after(sent, sending.unanswered, whole=True)
+                else:
+                    of_state = bool(runs) if refusal.index is None else refusal.index >= count
+                    await self._heed(refusal, sent, sending, of_state=of_state)
             except Unanswered as error:
-                unanswered = True
-                tries += 1
-                if clock.boottime() - started > PATIENCE:
+                sending.unanswered = True
+                sending.tries += 1
+                if clock.boottime() - sending.since > PATIENCE:
                     self.unknown = sent
                     raise LedgerUnavailable(str(error)) from error
-                await self.pause(min(tries, 6))
-                await self._read_after(sent, unanswered)
+                await self.pause(min(sending.tries, 6))
+                await self._read_after(sent, unanswered=True)
             except Unavailable as error:
-                if unanswered:
+                if sending.unanswered:
                     self.unknown = sent
                 raise LedgerUnavailable(str(error)) from error
             else:
@@ -327,6 +327,34 @@ class Log:
                     self.state_dirty = True
                 return await self._landed(sent, after, echo)
             paid = False
+
+    async def _begin_again(self, sent: Sent, sending: Sending) -> None:
+        """Every place on which the head may stand was refused. Try them again, a few times."""
+        sending.tried.clear()
+        sending.silent += 1
+        if sending.silent >= READS:
+            raise self._head_lost(sent, sending.unanswered)
+        await self.pause(sending.silent)
+
+    async def _heed(self, refusal: Invalid, sent: Sent, sending: Sending, *, of_state: bool) -> None:
+        """Do what lets the next try succeed, where it was not the fence that refused.
+
+        ``of_state``: the refused request is one of those that write the tab ``state``.
+        """
+        if refusal.index is None and await self.book.renamed():
+            return  # the batch asks for cells in the answer, and can name their tab by its title only
+        if is_order(refusal) and not self.book.narrow:
+            self.book.narrow = True
+        elif is_ghost(refusal):
+            self.book.head_name = new_id("QUIRE_HEAD_")
+        elif of_state:
+            log.warning("the tab state cannot be written; the next worker makes it anew (%s)", refusal)
+            sending.with_state, self.state_dirty = False, True
+        else:  # rows were deleted, or more
+            sending.tries += 1
+            if sending.tries > READS:
+                raise LedgerError(f"the journal of {self.url} cannot be written: {refusal}") from refusal
+            await self.read_whole(sent.urgency)
 
     async def _read_after(self, sent: Sent, unanswered: bool, *, whole: bool = False) -> None:
         if whole:

@@ -195,12 +195,18 @@ def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[En
             f"{_REMEDY}"
         )
     ours = {entry.token for entry in (begins, *counted, *void)}
-    older = [entry for entry in known.values() if entry.seq <= begins.seq and entry.token not in ours]
+    return counted, void + _accepted_late(known.values(), begins.seq, ours)
+
+
+def _accepted_late(entries: Iterable[Entry], begins: int, ours: set[str]) -> list[Entry]:
+    """The entries whose places lie before ``begins``, but which the book accepted after one of ``ours``."""
+    older = [entry for entry in entries if entry.seq <= begins and entry.token not in ours]
+    found: list[Entry] = []
     while late := [entry for entry in older if entry.accepted in ours]:
-        void += late
+        found += late
         ours |= {entry.token for entry in late}
         older = [entry for entry in older if entry not in late]
-    return counted, void
+    return found
 
 
 def accepted_in_order(rivals: Sequence[Entry], known: Mapping[str, Entry]) -> list[Entry]:

@@ -66,17 +66,7 @@ class Replica:
             for type_, given in rows.items():
                 tables.put_rows(type_, given, others["epoch"])
         else:
-            draft = Draft(tables, 0.0)
-            draft.epoch = others.get("epoch", tables.epoch)
-            draft.records = {row.record_id: row for row in rows.get(Record, ())}
-            draft.receipts = {row.key: row for row in rows.get(Receipt, ())}
-            draft.fanins = {(row.parent_id, row.generation): row for row in rows.get(Fanin, ())}
-            draft.signals = {row.signal_id: row for row in rows.get(Signal, ())}
-            draft.workers = {row.worker_id: row for row in rows.get(Worker, ())}
-            draft.buckets = {row.name: row for row in rows.get(Bucket, ())}
-            draft.controls = {row.scope: row for row in rows.get(Control, ())}
-            draft.events = rows.get(Event, [])
-            tables.apply(draft)
+            tables.apply(_draft(tables, rows, others.get("epoch", tables.epoch)))
             tables.all_settings |= {row.name: row for row in rows.get(Setting, ())}
         self.home = others.get("home", self.home)
         if "sealed" in others:
@@ -126,3 +116,18 @@ class Replica:
         lost = {reference for type_, given in rows.items() for reference in references(given, type_)}
         files = {reference: self.files[reference] for reference in (*blobs, *sorted(lost)) if reference in self.files}
         return short, {name: text for name, text in blobs.items() if name not in files}, files, others
+
+
+def _draft(tables: Tables, rows: Mapping[type[Any], Any], epoch: int) -> Draft:
+    """The after-images of one entry, as a draft that the tables take over."""
+    draft = Draft(tables, 0.0)
+    draft.epoch = epoch
+    draft.records = {row.record_id: row for row in rows.get(Record, ())}
+    draft.receipts = {row.key: row for row in rows.get(Receipt, ())}
+    draft.fanins = {(row.parent_id, row.generation): row for row in rows.get(Fanin, ())}
+    draft.signals = {row.signal_id: row for row in rows.get(Signal, ())}
+    draft.workers = {row.worker_id: row for row in rows.get(Worker, ())}
+    draft.buckets = {row.name: row for row in rows.get(Bucket, ())}
+    draft.controls = {row.scope: row for row in rows.get(Control, ())}
+    draft.events = rows.get(Event, [])
+    return draft

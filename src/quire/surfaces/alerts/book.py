@@ -69,17 +69,10 @@ def kind_of(finding: Finding) -> str:
 
 
 def planned(page: Page, findings: Iterable[Finding], now: float, quiet: float, kinds: Iterable[str]) -> Page:
-    """The page after a look at what is stuck: new alerts wait to be sent."""
+    """Return the page after what is stuck was read: alerts about new causes wait to be sent."""
     wanted = [finding for finding in findings if kind_of(finding) in kinds]
     alerted = dict(page.alerted)
-    fresh: list[tuple[str, Finding]] = []
-    for finding in wanted:
-        key = _key(finding)
-        known = alerted.get(key)
-        if known is None or (now - known.at >= quiet and finding.latest > known.latest):
-            fresh.append((key, finding))
-        if known is not None:
-            alerted[key] = replace(known, seen_at=now)
+    fresh = _fresh(wanted, alerted, now, quiet)
     moments = tuple(moment for moment in page.moments if now - moment < quiet)
     room = MOST - len(moments)
     groups = _grouped(fresh)
@@ -95,6 +88,21 @@ def planned(page: Page, findings: Iterable[Finding], now: float, quiet: float, k
     alerted = {key: row for key, row in alerted.items() if now - row.seen_at < quiet or now - row.at < quiet}
     waiting = (*page.waiting, *(Waiting(alert, now, now) for alert in made))
     return Page(alerted, waiting, (*moments, *(now for _ in made)))
+
+
+def _fresh(
+    findings: Iterable[Finding], alerted: dict[str, Alerted], now: float, quiet: float
+) -> list[tuple[str, Finding]]:
+    """The causes to send: new ones, and those to which more came. Notes in ``alerted`` that the others last."""
+    fresh: list[tuple[str, Finding]] = []
+    for finding in findings:
+        key = _key(finding)
+        known = alerted.get(key)
+        if known is None or (now - known.at >= quiet and finding.latest > known.latest):
+            fresh.append((key, finding))
+        if known is not None:
+            alerted[key] = replace(known, seen_at=now)
+    return fresh
 
 
 def _grouped(fresh: Sequence[tuple[str, Finding]]) -> list[list[tuple[str, Finding]]]:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from quire.client.client import Client
 from quire.clock import SYSTEM
 from quire.errors import InputError, NotFound, QuireError
 from quire.ledger import engine
-from quire.model.receipt import Kind, Stage
+from quire.model.receipt import Keyring, Kind, Receipt, Stage
 from quire.model.record import Record, Status
 from quire.surfaces.cli.command import Exit, Session
 
@@ -214,19 +214,13 @@ class Demo:
         assert keyring is not None
         labels = {worker.worker_id: worker.label for worker in await client.workers()}
         by = Counter(labels.get(receipt.worker, "?").partition("-")[0] for receipt in acts)
-        probed = [
-            receipt
-            for receipt in acts
-            if labels.get(receipt.worker) == "first-worker" and (receipt.done_at or 0.0) >= self.killed_at
-        ]
+        killed = {worker_id for worker_id, label in labels.items() if label == "first-worker"}
+        probed = [act for act in acts if act.worker in killed and (act.done_at or 0.0) >= self.killed_at]
         edited = sum(post["text"].startswith("What nobody") for post in posts)
-        twice = [key for key, count in Counter(post["key"] for post in posts).items() if count > 1]
-        proven = (
-            all(record.status is Status.DONE for record in records)
-            and len(records) == len(posts) == len(acts) == self.articles
-            and not twice
-            and all(receipt.stage is Stage.DONE and keyring.verifies(receipt) for receipt in acts)
-        )
+        twice = _twice(post["key"] for post in posts)
+        whole = len(records) == len(posts) == len(acts) == self.articles and not twice
+        proven = whole and _all_done(records, acts, keyring)
+        first = next((act.record_id for act in probed), records[0].record_id)
         say = self.out.say
         say()
         say(f"{len(records)} articles, {len(posts)} posts on the site, {len(twice)} of them twice.", bold=True)
@@ -242,15 +236,30 @@ class Demo:
             raise QuireError(f"the proof failed; the ledger is in {self.folder}")
         say("Nothing was lost, nothing was done twice.", colour="green", bold=True)
         say()
+        self._what_next(first)
+        return Exit.OK
+
+    def _what_next(self, record_id: str) -> None:
+        """Print the commands with which the reader goes on."""
+        say = self.out.say
         where = self.folder.name if self.folder.parent == Path.cwd() else str(self.folder)
         say("Look at it:")
         if shutil.which("quire") is None and (activate := Path(sys.prefix) / "bin/activate").is_file():
             near = activate.is_relative_to(Path.cwd())
             say(f"  . {activate.relative_to(Path.cwd()) if near else activate}    # gives you the command quire")
         say(f"  cd {where}")
-        for command in _commands(probed[0].record_id if probed else records[0].record_id):
+        for command in _commands(record_id):
             say(f"  {command}")
-        return Exit.OK
+
+
+def _twice(keys: Iterable[str]) -> list[str]:
+    return [key for key, count in Counter(keys).items() if count > 1]
+
+
+def _all_done(records: Sequence[Record], acts: Sequence[Receipt], keyring: Keyring) -> bool:
+    """Whether every article is done, and every act has a receipt that the keyring signed."""
+    signed = all(act.stage is Stage.DONE and keyring.verifies(act) for act in acts)
+    return signed and all(record.status is Status.DONE for record in records)
 
 
 def _commands(record_id: str) -> Sequence[str]:

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,9 +25,10 @@ from quire.ledger import engine
 from quire.ledger.finding import concealed, open_ledger, sqlite_path
 from quire.ledger.sqlite.file import NETWORK_FILE_SYSTEMS, file_system
 from quire.ledger.workers import alive
+from quire.model.change import Count, Standing
 from quire.model.codec import parse
 from quire.model.record import Record, Status
-from quire.model.side import Setting
+from quire.model.side import Setting, Worker
 from quire.model.wait import On, load_waits
 from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
@@ -409,46 +410,72 @@ async def _read_through(client: Client, found: list[Finding]) -> None:
 
 
 async def _work(client: Client, found: list[Finding]) -> None:
+    """Whether somebody works, what holds the work up, and what does not get on."""
     standing, workers, counts = await client.standing(), await client.workers(), await client.counts()
     live = [worker for worker in workers if alive(worker, standing.now)]
-    waiting = sum(count.count for count in counts if count.status in (Status.PENDING, Status.RUNNING, Status.WAITING))
     tick = await last_tick(client.ledger)
-    if not live and tick is not None and comes(tick, standing.now):
-        found.append(well("no worker lives now, but a periodic caller ticks"))
-    elif live or not waiting:
-        found.append(well(f"{len(live)} workers are alive"))
-    else:
-        found.append(warning(f"no worker is alive and {waiting} records wait; start one (quire worker)"))
+    found.append(_who_works(live, counts, tick, standing.now))
     lost = [worker for worker in workers if worker.closed is None and worker not in live]
     if lost:
         found.append(warning(f"{len(lost)} workers are lost; the next live worker takes over their records"))
+    found += _orders(standing)
+    if live:
+        await _lags(client, found, live, counts, standing.now)
+    if tick is not None:
+        found.append(_tick(tick, standing.now, live))
+    await _too_long(client, found, counts, standing.now)
+
+
+def _who_works(
+    live: Sequence[Worker], counts: Sequence[Count], tick: tuple[float, float] | None, now: float
+) -> Finding:
+    if not live and tick is not None and comes(tick, now):
+        return well("no worker lives now, but a periodic caller ticks")
+    waiting = sum(count.count for count in counts if count.status in (Status.PENDING, Status.RUNNING, Status.WAITING))
+    if live or not waiting:
+        return well(f"{len(live)} workers are alive")
+    return warning(f"no worker is alive and {waiting} records wait; start one (quire worker)")
+
+
+def _orders(standing: Standing) -> Iterator[Finding]:
     if standing.sealed:
-        found.append(warning(f"the ledger is sealed; its records are at {standing.sealed}"))
+        yield warning(f"the ledger is sealed; its records are at {standing.sealed}")
     for control in standing.controls:
         if control.halted or control.paused:
             word = "halted" if control.halted else "paused"
             what = "the ledger" if control.scope == "*" else control.scope
-            found.append(warning(f"{what} is {word}; quire resume ends it"))
+            yield warning(f"{what} is {word}; quire resume ends it")
+
+
+async def _lags(
+    client: Client, found: list[Finding], live: Sequence[Worker], counts: Sequence[Count], now: float
+) -> None:
+    """Steps whose records have been due for long: no live worker knows them, or too few workers are there."""
     known = {(known[0], known[1]) for worker in live for known in parse(worker.knows)}
     for count in counts:
         if count.status is not Status.PENDING:
             continue
         due = await client.find(workflow=count.workflow, step=count.step, status=Status.PENDING, limit=1000)
-        late = [standing.now - record.due_at for record in due if record.due_at is not None]
-        longest = max(late, default=0.0)
-        if live and (count.workflow, count.step) not in known and longest > STRANDED_SECONDS:
+        longest = max((now - record.due_at for record in due if record.due_at is not None), default=0.0)
+        if (count.workflow, count.step) not in known and longest > STRANDED_SECONDS:
             found.append(
                 problem(f"stranded: {count.count} records at {count.workflow}/{count.step}, which no live worker knows")
             )
-        elif live and longest > 60:
+        elif longest > 60:
             found.append(warning(f"{count.workflow}/{count.step} lags: due for {words.span(longest)}; add workers"))
-    if tick is not None:
-        at, period = tick
-        ago = standing.now - at
-        text = f"the last tick was {words.span(ago)} ago, one is expected every {words.span(period)}"
-        found.append(problem(f"{text}: the periodic caller is silent") if ago > 2 * period and not live else well(text))
-    for (workflow, step), time in too_long(await step_times(client.ledger, standing.now)).items():
-        if any(count.status is Status.PENDING and (count.workflow, count.step) == (workflow, step) for count in counts):
+
+
+def _tick(tick: tuple[float, float], now: float, live: Sequence[Worker]) -> Finding:
+    at, period = tick
+    text = f"the last tick was {words.span(now - at)} ago, one is expected every {words.span(period)}"
+    return problem(f"{text}: the periodic caller is silent") if now - at > 2 * period and not live else well(text)
+
+
+async def _too_long(client: Client, found: list[Finding], counts: Sequence[Count], now: float) -> None:
+    """Steps with waiting records that no slice of the periodic caller has room for."""
+    waiting = {(count.workflow, count.step) for count in counts if count.status is Status.PENDING}
+    for (workflow, step), time in too_long(await step_times(client.ledger, now)).items():
+        if (workflow, step) in waiting:
             text = f"step {step!r} of {workflow!r} does not fit into a slice of {words.span(time.slice)}: it "
             text += f"{time.words()}; give it quire tick --budget {time.fitting}s, or let quire worker run it"
             found.append(problem(text))

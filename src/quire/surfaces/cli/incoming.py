@@ -7,7 +7,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -97,17 +97,7 @@ def _jsonl(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterat
 def _csv(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterator[Row]:
     csv.field_size_limit(_CELL)
     reader = csv.reader(lines, strict=True)
-    try:
-        header = [name.strip() for name in next(reader)]
-    except StopIteration:
-        raise InputError("the file is empty: its first line must name the columns") from None
-    except csv.Error as error:
-        raise InputError(f"line 1 is no CSV: {error}") from error
-    if any(map(_BYTES.search, header)):
-        raise InputError(f"line 1 is {_NO_UTF8}")
-    _check_header(header)
-    if id_field is not None and id_field not in header:
-        raise InputError(f"there is no column {id_field!r} for the ids; there are {', '.join(header)}")
+    header = _header(reader, id_field)
     fields = (schema or {}).get("properties") or {}
     columns = [(name, _reader(name, kinds(fields.get(name), schema), schema)) for name in header]
     by = _id_name(schema, id_field)
@@ -127,22 +117,35 @@ def _csv(lines: Iterable[str], schema: Schema, id_field: str | None) -> Iterator
             continue
         if not cells:
             continue
-        if _BYTES.search("".join(cells)):
-            yield Row(number, {}, problem=_NO_UTF8)
-            continue
-        if len(cells) != len(header):
-            yield Row(number, {}, problem=f"it has {len(cells)} cells, the header has {len(header)}")
-            continue
-        data = {}
-        for (name, read), cell in zip(columns, cells, strict=True):
-            if name:
-                data[name] = cell if read is None else read(cell)
-        if id_place is None:
-            yield Row(number, data)
-        elif cells[id_place]:
-            yield Row(number, data, cells[id_place])
-        else:
-            yield Row(number, data, problem=f"its {by!r} is empty")
+        row = _row(number, cells, columns, id_place)
+        yield row._replace(record_id=None, problem=f"its {by!r} is empty") if row.record_id == "" else row
+
+
+def _row(number: int, cells: list[str], columns: Sequence[tuple[str, Any]], id_place: int | None) -> Row:
+    """One line of the file. A function of ``columns`` reads a cell for the field; None takes the text as it is."""
+    if _BYTES.search("".join(cells)):
+        return Row(number, {}, problem=_NO_UTF8)
+    if len(cells) != len(columns):
+        return Row(number, {}, problem=f"it has {len(cells)} cells, the header has {len(columns)}")
+    read = zip(columns, cells, strict=True)
+    data = {name: cell if reads is None else reads(cell) for (name, reads), cell in read if name}
+    return Row(number, data, cells[id_place] if id_place is not None else None)
+
+
+def _header(reader: Iterator[list[str]], id_field: str | None) -> list[str]:
+    """The names of the columns, from the first line; refused if they cannot be read, or lack the column of the ids."""
+    try:
+        header = [name.strip() for name in next(reader)]
+    except StopIteration:
+        raise InputError("the file is empty: its first line must name the columns") from None
+    except csv.Error as error:
+        raise InputError(f"line 1 is no CSV: {error}") from error
+    if any(map(_BYTES.search, header)):
+        raise InputError(f"line 1 is {_NO_UTF8}")
+    _check_header(header)
+    if id_field is not None and id_field not in header:
+        raise InputError(f"there is no column {id_field!r} for the ids; there are {', '.join(header)}")
+    return header
 
 
 def _reader(name: str, wanted: set[str], schema: Schema) -> Callable[[str], Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import click
@@ -14,6 +14,7 @@ from quire.folder.state import next_step
 from quire.ledger.workers import alive
 from quire.model.codec import parse
 from quire.model.record import Record, Status
+from quire.model.side import Worker
 from quire.model.state import shown_status
 from quire.model.wait import On, load_waits
 from quire.surfaces.cli.command import Session, named, verb, workflow_option
@@ -81,24 +82,32 @@ async def _stuck(client: Client, workflow: str, limit: int) -> AsyncIterator[tup
     for record in await client.find(workflow=workflow, status=(Status.RUNNING,), limit=10_000):
         if record.worker not in held:
             yield record, "its worker is lost"
-    known = {(known[0], known[1]) for worker in live for known in parse(worker.knows)}
-    tick = await last_tick(client.ledger)
-    ticks = not live and tick is not None and comes(tick, standing.now)
-    times = too_long(await step_times(client.ledger, standing.now)) if ticks else {}
-    reason = "no live worker knows its step" if live else "no worker is alive"
+    why = await _why_unclaimed(client, live, standing.now)
     for count in await client.counts():
-        at = (count.workflow, count.step)
-        if ticks and at not in times:
+        reason = why(count.workflow, count.step)
+        if not reason or count.status is not Status.PENDING or (workflow and count.workflow != workflow):
             continue
-        if ticks:
-            reason = f"its step fits into no slice: it {times[at].words()}"
-        if count.status is not Status.PENDING or at in known or (workflow and count.workflow != workflow):
-            continue
-        for record in await client.find(
-            workflow=count.workflow, step=count.step, status=(Status.PENDING,), limit=limit
-        ):
+        pending = await client.find(workflow=count.workflow, step=count.step, status=(Status.PENDING,), limit=limit)
+        for record in pending:
             if record.due_at is not None and record.due_at <= standing.now:
                 yield record, reason
+
+
+async def _why_unclaimed(client: Client, live: Sequence[Worker], now: float) -> Callable[[str, str], str]:
+    """Return a function that says why nobody claims records at a step of a workflow; it answers "" if somebody does."""
+    if live:
+        known = {(known[0], known[1]) for worker in live for known in parse(worker.knows)}
+        return lambda workflow, step: "" if (workflow, step) in known else "no live worker knows its step"
+    tick = await last_tick(client.ledger)
+    if tick is None or not comes(tick, now):
+        return lambda workflow, step: "no worker is alive"
+    times = too_long(await step_times(client.ledger, now))
+
+    def by_ticks(workflow: str, step: str) -> str:
+        time = times.get((workflow, step))
+        return "" if time is None else f"its step fits into no slice: it {time.words()}"
+
+    return by_ticks
 
 
 @verb(

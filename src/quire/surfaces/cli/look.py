@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -23,7 +23,7 @@ from quire.model.side import Fanin, Signal
 from quire.model.trace import last_trace, trace_lines
 from quire.model.wait import On, load_waits
 from quire.rules.difference import differing, pairs
-from quire.rules.versions import versions
+from quire.rules.versions import Version, Versions, versions
 from quire.surfaces.cli.command import Session, record_argument, verb
 from quire.surfaces.cli.listing import of_missions
 from quire.surfaces.cli.output import Output, on_one_line
@@ -218,15 +218,9 @@ def diff(session: Session, record_id: str, first: int | None, second: int | None
             raise InputError(f"{record_id!r} has no version {high}: it is at version {record.version}")
         log = await client.events(record_id, limit=1_000_000)
         events = [event for event in log if low < event.version <= high]
-        found = versions(record, reversed(log))
-        now = found.at(high)
-        was = found.at(low) or (found.found[-1] if now is not None else None)
-        end = "" if found.at(low) is not None else found.end
+        was, now, end = _sides(versions(record, reversed(log)), low, high)
         unknown = was.data.unknown | now.data.unknown if was is not None and now is not None else frozenset[str]()
-        before, after = (
-            {name: value for name, value in one.data.fields.items() if name not in unknown} if one is not None else {}
-            for one in (was, now)
-        )
+        before, after = (_known(one.data.fields if one is not None else {}, unknown) for one in (was, now))
         if session.json:
             shown = {"record_id": record_id, "from": low, "to": high}
             shown |= {"events": [words.event_json(event) for event in events]}
@@ -242,14 +236,31 @@ def diff(session: Session, record_id: str, first: int | None, second: int | None
         out.say()
         if was is not None and now is not None:
             out.say(f"data: version {max(low, was.version)} and version {high}", bold=True)
-            texts = [json.dumps(side, indent=2, ensure_ascii=False, sort_keys=True) for side in (before, after)]
-            older, newer = (text.splitlines() for text in texts)
-            lines = list(difflib.unified_diff(older, newer, "before", "after", lineterm="", n=1))
-            for text in lines or ["nothing differs"]:
-                out.say(text, colour={"+": "green", "-": "red"}.get(text[:1]))
+            _differences(out, before, after)
         for name in sorted(unknown):
             out.say(f"{name}: not known at both versions; it was too long for a line of the log", dim=True)
         if end:
             out.say(end, dim=True)
 
     session.with_client(work)
+
+
+def _sides(found: Versions, low: int, high: int) -> tuple[Version | None, Version | None, str]:
+    """The two versions, and why an older one than asked for is compared. The oldest that is known stands in for it."""
+    now, was = found.at(high), found.at(low)
+    if was is not None:
+        return was, now, ""
+    return found.found[-1] if now is not None else None, now, found.end
+
+
+def _known(data: Mapping[str, Any], unknown: Collection[str]) -> dict[str, Any]:
+    """The fields that are known at both versions."""
+    return {name: value for name, value in data.items() if name not in unknown}
+
+
+def _differences(out: Output, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    texts = [json.dumps(side, indent=2, ensure_ascii=False, sort_keys=True) for side in (before, after)]
+    older, newer = (text.splitlines() for text in texts)
+    lines = list(difflib.unified_diff(older, newer, "before", "after", lineterm="", n=1))
+    for text in lines or ["nothing differs"]:
+        out.say(text, colour={"+": "green", "-": "red"}.get(text[:1]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quire.client.arguments import checked_id
@@ -111,6 +111,20 @@ def hidden_rows(grid: Sequence[Sequence[Any]]) -> dict[int, Hidden]:
     return {place: Hidden._make([*texts, rest]) for place, texts, rest in hidden_cells(grid, len(INBOX_STATE))}
 
 
+def _inputs(inbox: Inbox, header: Sequence[str], taken: Collection[int]) -> dict[str, int]:
+    """The columns that hold a record's data, by field: those of the declaration, or all that are not taken."""
+    fields = {normal(field): field for field in inbox.fields}
+    inputs: dict[str, int] = {}
+    for column, title in enumerate(header):
+        name = normal(title)
+        if column in taken or not name:
+            continue
+        field = fields.get(name) if fields else title.strip()
+        if field is not None and field not in inputs:
+            inputs[field] = column
+    return inputs
+
+
 def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Mapping[int, Hidden], title: str) -> Sheet:
     """The rows of the tab. ``title``: of the hidden tab."""
     header = tuple(str(value) for value in grid[0]) if grid else ()
@@ -118,14 +132,7 @@ def read(inbox: Inbox, sheet_id: int, grid: Sequence[Sequence[Any]], hidden: Map
     shown = columns_of(inbox)
     ours = {name: names.index(normal(name)) for name in shown if normal(name) in names}
     taken = set(ours.values())
-    fields = {normal(field): field for field in inbox.fields}
-    inputs: dict[str, int] = {}
-    for column, name in enumerate(names):
-        if column in taken or not name:
-            continue
-        field = fields.get(name) if fields else header[column].strip()
-        if field is not None and field not in inputs:
-            inputs[field] = column
+    inputs = _inputs(inbox, header, taken)
     ids = {place: row.record_id for place, row in hidden.items() if row.tab == str(sheet_id)}
     bound = Bound(sheet_id, ours, shown, ids, title)
     standing = bound.standing(grid)

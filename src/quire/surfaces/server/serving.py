@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from quire.client.client import Client
 from quire.errors import InputError, QuireError
 from quire.ledger import process
+from quire.ledger.base import Ledger
 from quire.surfaces.config import Config
 from quire.surfaces.server import api, chat, measuring
 from quire.surfaces.server.auth import oidc, sessions, tokens
@@ -220,6 +221,16 @@ class _Server(uvicorn.Server):
         yield
 
 
+async def _somebody_has_a_token(ledger: Ledger, host: str) -> None:
+    """Refuse an address that other machines reach as long as nobody could prove who calls."""
+    now = await ledger.now()
+    if not any(token.valid(now) for token in await tokens.all_tokens(ledger)):
+        raise InputError(
+            f"{host!r} is reached from other machines, and nobody has a token: make one first, on loopback "
+            "(quire token create), or name callers or an OpenID Connect provider in quire.toml"
+        )
+
+
 async def serve(
     client: Client,
     host: str = "127.0.0.1",
@@ -241,13 +252,8 @@ async def serve(
     groups = dict(groups if groups is not None else (config.groups if config is not None else {}))
     local = is_loopback(host)
     provider = oidc.read(config.oidc if config is not None else {}, client.public_url)
-    if not local and provider is None:
-        now = await client.ledger.now()
-        if not callers and not any(token.valid(now) for token in await tokens.all_tokens(client.ledger)):
-            raise InputError(
-                f"{host!r} is reached from other machines, and nobody has a token: make one first, on loopback "
-                "(quire token create), or name callers or an OpenID Connect provider in quire.toml"
-            )
+    if not local and provider is None and not callers:
+        await _somebody_has_a_token(client.ledger, host)
     made = app(
         client, loopback=local, limits=limits, callers=callers, groups=groups, provider=provider, ticking=ticking
     )

@@ -123,6 +123,11 @@ class Cells:
             await self._make(some, worker)
         self.clock.advance(2 * LEASES[LOST])
 
+    async def _intend(self, rows: Sequence[Record]) -> None:
+        """Write an intent of each of these rows, which no receipt follows."""
+        self.intents |= {row.record_id: new_intent(row) for row in rows}
+        await self._commit([new_facts(row, self.intents[row.record_id]) for row in rows])
+
     async def _make(self, some: list[State], worker: str) -> None:
         now = self.clock.now()
         await self._commit([new_start(self.roots[state], now) for state in some])
@@ -136,9 +141,7 @@ class Cells:
         rows |= {row.record_id: row for row in await self._claim(worker, "child")}
         for state in some:
             self.ids[state] = self._id_of(state, rows)
-        doubts = [rows[self.ids[state]] for state in some if state.doubt]
-        self.intents |= {row.record_id: new_intent(row) for row in doubts}
-        await self._commit([new_facts(row, self.intents[row.record_id]) for row in doubts])
+        await self._intend([rows[self.ids[state]] for state in some if state.doubt])
         self.held += [rows[self.ids[state]] for state in some if state.lease is Lease.RUNS]
         settled = [state for state in some if state.status is not Status.RUNNING]
         await self._commit([new_settle(rows[self.ids[s]], self._outcome(rows[self.ids[s]], s), now) for s in settled])

@@ -57,23 +57,52 @@ async def called(desk: Desk, name: str, arguments: Mapping[str, Any]) -> dict[st
     return await tool.act(desk, given)
 
 
+async def _list_tools(_: Any, __: Any) -> types.ListToolsResult:
+    listed = [
+        types.Tool(
+            name=tool.name,
+            title=tool.title,
+            description=tool.what,
+            input_schema=tool.takes.model_json_schema(),
+            annotations=types.ToolAnnotations(
+                title=tool.title, read_only_hint=tool.role is Role.VIEWER, destructive_hint=tool.destructive
+            ),
+        )
+        for tool in TOOLS.values()
+    ]
+    return types.ListToolsResult(tools=listed)
+
+
+async def _list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
+    listed = [
+        types.Prompt(
+            name=prompt.name,
+            title=prompt.title,
+            description=prompt.what,
+            arguments=[
+                types.PromptArgument(name=argument.name, description=argument.what, required=argument.required)
+                for argument in prompt.arguments
+            ],
+        )
+        for prompt in PROMPTS.values()
+    ]
+    return types.ListPromptsResult(prompts=listed)
+
+
+async def _get_prompt(_: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    prompt = PROMPTS.get(params.name)
+    if prompt is None:
+        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}; there are {', '.join(PROMPTS)}")
+    given = dict(params.arguments or {})
+    missing = [argument.name for argument in prompt.arguments if argument.required and not given.get(argument.name)]
+    if missing:
+        raise MCPError(types.INVALID_PARAMS, f"the prompt {params.name!r} needs {', '.join(missing)}")
+    text = types.TextContent(text=filled(prompt, given))
+    return types.GetPromptResult(description=prompt.what, messages=[types.PromptMessage(role="user", content=text)])
+
+
 def make(sitting: Sitting) -> Server[Any]:
     """The protocol's server; ``sitting`` says who talks in a request."""
-
-    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
-        listed = [
-            types.Tool(
-                name=tool.name,
-                title=tool.title,
-                description=tool.what,
-                input_schema=tool.takes.model_json_schema(),
-                annotations=types.ToolAnnotations(
-                    title=tool.title, read_only_hint=tool.role is Role.VIEWER, destructive_hint=tool.destructive
-                ),
-            )
-            for tool in TOOLS.values()
-        ]
-        return types.ListToolsResult(tools=listed)
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
@@ -86,41 +115,15 @@ def make(sitting: Sitting) -> Server[Any]:
         text = json.dumps(result, ensure_ascii=False, default=str)
         return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=json.loads(text))
 
-    async def list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
-        listed = [
-            types.Prompt(
-                name=prompt.name,
-                title=prompt.title,
-                description=prompt.what,
-                arguments=[
-                    types.PromptArgument(name=argument.name, description=argument.what, required=argument.required)
-                    for argument in prompt.arguments
-                ],
-            )
-            for prompt in PROMPTS.values()
-        ]
-        return types.ListPromptsResult(prompts=listed)
-
-    async def get_prompt(_: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        prompt = PROMPTS.get(params.name)
-        if prompt is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}; there are {', '.join(PROMPTS)}")
-        given = dict(params.arguments or {})
-        missing = [argument.name for argument in prompt.arguments if argument.required and not given.get(argument.name)]
-        if missing:
-            raise MCPError(types.INVALID_PARAMS, f"the prompt {params.name!r} needs {', '.join(missing)}")
-        text = types.TextContent(text=filled(prompt, given))
-        return types.GetPromptResult(description=prompt.what, messages=[types.PromptMessage(role="user", content=text)])
-
     return Server(
         "quire",
         version=__version__,
         title="Quire",
         instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
+        on_list_tools=_list_tools,
         on_call_tool=call_tool,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from quire.client import arguments
@@ -265,26 +266,24 @@ class Acts:
     ) -> Record:
         """Cancel a record; one that runs is asked to stop. With ``undo``, what it did is taken back."""
         person = self._link.by(by)
+
+        async def decide(r: Record) -> tuple[Move, tuple[Receipt, ...]]:
+            if _is_asked_to_stop(r, undo):
+                raise _Runs
+            halted = r.status is Status.CANCELLED and await self._cancelled_by_halt(record_id)
+            return transition.cancel(r, r.updated_at, person, reason, undo=undo, halted=halted), ()
+
         for _ in range(20):
             record = await self._reading.get(record_id)
-            if record.status is Status.RUNNING and not (undo and record.step == UNDO):
+            if _is_asked_to_stop(record, undo):
                 request = orders.cancel_request(person, reason or f"cancelled by {person or 'a person'}", undo=undo)
                 change = Change(change_id or new_id(), record_id, record.version, None, cancel=request)
                 [verdict] = await self._link.commit([change])
                 if isinstance(verdict, Applied):
                     return verdict.record
                 continue
-            halted = record.status is Status.CANCELLED and await self._cancelled_by_halt(record_id)
-
-            def decide(r: Record, halted: bool = halted) -> tuple[Move, tuple[Receipt, ...]]:
-                return transition.cancel(r, r.updated_at, person, reason, undo=undo, halted=halted), ()
-
-            try:
-                return await self.change(record_id, decide, change_id)
-            except IllegalMove:
-                record = await self._reading.get(record_id)
-                if record.status is not Status.RUNNING or (undo and record.step == UNDO):
-                    raise
+            with suppress(_Runs):  # it was claimed meanwhile
+                return await self._read_and_changed(record_id, decide, change_id)
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
 
     async def _cancelled_by_halt(self, record_id: str) -> bool:
@@ -332,6 +331,15 @@ class Acts:
                 continue
             return landed(verdict)
         raise StaleVersion(f"{record_id!r} changes all the time; try again")
+
+
+class _Runs(Exception):
+    """The record runs: it is asked to stop, and nobody else may change it."""
+
+
+def _is_asked_to_stop(record: Record, undo: bool) -> bool:
+    """Whether a cancel is a request to the worker that runs it. What is being undone is not undone once more."""
+    return record.status is Status.RUNNING and not (undo and record.step == UNDO)
 
 
 def _check_data(record: Record, data: Mapping[str, Any], fit: Fit) -> None:

@@ -49,7 +49,7 @@ class Reading:
         """Suggest an id that may be meant: first among those that share most of its beginning, then less of it."""
         for part in dict.fromkeys(record_id[:length] for length in (16, 8, 4, 2, 1)):
             near = await self._link.ledger.find(Query(text=part, limit=50))
-            if hint := _hint(record_id, [record.record_id for record in near]):
+            if hint := _hint(record_id, [record.record_id for record in near if record.record_id != record_id]):
                 return hint
         return ""
 

@@ -22,6 +22,7 @@ from tests.simulation.real.keeping import keep, kept
 from tests.simulation.real.machine import CONTEXT
 from tests.simulation.real.plans import plan_of
 from tests.simulation.real.postgres import Postgres
+from tests.simulation.real.seeds import FOLDER, MEMORY
 from tests.simulation.real.sheets import Sheets
 from tests.simulation.real.stores import Store
 from tests.simulation.real.system import System
@@ -36,8 +37,6 @@ class RestoredSheets(Sheets):
 
 
 STORES: dict[str, Callable[[], Store]] = {"postgres": Postgres, "sheets": Sheets, "restored": RestoredSheets}
-#: What real processes write lies in memory, where there is such a place.
-MEMORY = Path("/dev/shm")
 
 
 async def history_of(seed: int, store: Store, folder: Path) -> History:
@@ -56,7 +55,7 @@ def checked(plan: Plan, store: Store, history: History) -> list[Violation]:
 
 def outcome_of(seed: int, store: Store, folder_kept: Path, *, keeps_all: bool) -> Outcome:
     """Run one seed. What it leaves behind is kept if it shows a violation."""
-    folder = Path(tempfile.mkdtemp(prefix=f"seed-{seed}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{seed}-", dir=os.environ.get(FOLDER)))
     try:
         history = asyncio.run(history_of(seed, store, folder))
         outcome = Outcome.of(seed, history, checked(plan_of(seed, store), store, history))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,9 @@ from tests.simulation.real.broken import BREAKAGE
 PACES = {"postgres": "0.1", "sheets": "1", "restored": "1"}
 #: A seed that takes longer hangs.
 MOST_SECONDS = 300.0
+#: What real processes write lies in memory, where there is such a place. The variable names their folder.
+MEMORY = Path("/dev/shm")
+FOLDER = "QUIRE_SIMULATION_FOLDER"
 #: Histories that show a violation are kept here, with what the workers wrote.
 KEPT = Path(__file__).parents[3] / "build" / "simulation"
 
@@ -73,7 +78,8 @@ def _outcome(line: str) -> Outcome:
 
 def _said(command: list[str], store: str, breakage: str = "") -> Iterator[str | None]:
     """The lines that a process says; None: it says nothing for too long. It ends with all that it has started."""
-    env = {**os.environ, "QUIRE_SIMULATION_PACE": PACES[store], BREAKAGE: breakage}
+    folder = tempfile.mkdtemp(prefix="seeds-", dir=MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else None)
+    env = {**os.environ, "QUIRE_SIMULATION_PACE": PACES[store], BREAKAGE: breakage, FOLDER: folder}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, start_new_session=True)
     assert process.stdout is not None
     rest = b""
@@ -92,3 +98,4 @@ def _said(command: list[str], store: str, breakage: str = "") -> Iterator[str | 
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
         process.wait()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from quire import AGENT, DRIVE, QUEUE, Fail, Retry, Run, Table, Workflow, workflow
+from quire import AGENT, DRIVE, QUEUE, Cron, Fail, Retry, Run, Table, Workflow, workflow
 from quire.client.client import Client
+from quire.errors import DefinitionError
 from quire.model.codec import parse
 from quire.model.record import Record
 from quire.surfaces.panel import Panel
@@ -619,3 +620,24 @@ async def test_a_reference_that_meets_another_row_is_put_right_and_what_that_row
         assert {name: row["Task_Status"] for name, row in rows.items()} == {"A-0": "Finalized", "A-1": "Finalized"}
         assert (rows["A-0"]["confirmation"], rows["A-1"]["confirmation"]) == ("C-Umbra-2", "C-Acme-1")
         assert sorted(await records(panel)) == ["orders-A-0", "orders-A-1"]
+
+
+async def test_rows_that_are_ready_wait_for_the_schedule_of_their_table(sheet: Sheet, clock: ToldClock) -> None:
+    fill(sheet, [["A-1", "Acme", "1", "", "Ready"]])
+    async with opened(sheet, orders(at=Cron("0 2 * * *")), clock=clock) as panel:
+        await settled(panel, 3)
+        assert by_id(sheet, render="FORMULA")["A-1"]["Task_Status"] == "Ready" and await records(panel) == {}
+        clock.advance(25 * 3600)
+        await settled(panel, 2)
+        assert by_id(sheet)["A-1"]["Task_Status"] == "Finalized"
+        sheet.person("edit", "Orders", range="A5:E5", values=[["A-2", "Umbra", "1", "", "Ready"]])
+        await settled(panel, 3)
+        assert by_id(sheet)["A-2"]["Task_Status"] == "Ready"
+        clock.advance(25 * 3600)
+        await settled(panel, 2)
+        assert {row["Task_Status"] for row in table(sheet)} == {"Finalized"} and len(await records(panel)) == 2
+
+
+def test_a_schedule_that_is_none_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="write it as at=Cron"):
+        Table("Orders", status="Task_Status", at="0 2 * * *")  # type: ignore[arg-type]

@@ -95,7 +95,8 @@ class Table:
     letter (``"F:F"``). ``columns`` maps such a column to a field of the data; the others are found by their names.
     ``words`` says what the status column says: READY, AGENT, QUEUE, DRIVE, or a dict of one's own. ``show`` maps what
     is to be seen (``attempts``, ``updated_at``, ``error``, ``why``, ``asks``, ``record_id``, ``link``) to a column.
-    ``blank="start"`` starts complete rows that say nothing. ``yes`` starts more than 25 rows at the first look unasked.
+    ``blank="start"`` starts complete rows that say nothing. With ``at``, rows that are ready start by that schedule.
+    ``yes`` starts more than 25 rows at the first look unasked.
     """
 
     tab: str
@@ -107,6 +108,7 @@ class Table:
     show: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     write_back: Sequence[str] = field(default=(), kw_only=True)
     context: str | None = field(default=None, kw_only=True)
+    at: Cron | None = field(default=None, kw_only=True)
     blank: Literal["ignore", "start"] = field(default="ignore", kw_only=True)
     yes: bool = field(default=False, kw_only=True)
 
@@ -138,6 +140,8 @@ class Table:
         declared.names(self.write_back, f"write_back of {whose}")
         if len(self.write_back) > 16:
             raise DefinitionError(f"write_back of {whose} names {len(self.write_back)} fields; it may name 16")
+        if self.at is not None and not isinstance(self.at, Cron):
+            raise DefinitionError(f"at of {whose} is {self.at!r}; write it as at=Cron('0 2 * * *')")
         declared.word(self.blank, ("ignore", "start"), f"blank of {whose}")
         declared.word(self.yes, (True, False), f"yes of {whose}")
         words.checked(self.words, whose)
@@ -156,6 +160,7 @@ class Table:
             "show": dict(self.show),
             "write_back": list(self.write_back),
             "context": self.context,
+            **({"at": self.at.as_json()} if self.at is not None else {}),
             "blank": self.blank,
             "yes": self.yes,
         }

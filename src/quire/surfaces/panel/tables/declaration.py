@@ -11,6 +11,7 @@ from quire.model.state import declared_state
 from quire.surfaces.panel.binding import RECORD_ID, Grid, cell_at
 from quire.surfaces.panel.cells import letters
 from quire.surfaces.panel.inbox import normal
+from quire.workflows.sources import Cron
 from quire.workflows.words import AGENT_COLUMNS, AGENT_CONTEXT, AGENT_ID, STEP
 
 #: The columns that a table gets if the tab has none for it.
@@ -46,6 +47,8 @@ class Declared(NamedTuple):
     rests: bool
     #: What is cancelled is undone.
     undo: bool
+    #: Rows that are ready start by this schedule; None: at once.
+    at: Cron | None = None
 
     @property
     def ready(self) -> str:
@@ -82,6 +85,8 @@ def declared(definition: Mapping[str, Any]) -> list[Declared]:
             "undo": definition.get("on_failure") == "undo",
             "write_back": tuple(source["write_back"]),
         }
+        at = source.get("at")
+        more["at"] = Cron(at["spec"], tz=at["tz"]) if at else None
         found.append(Declared(**{**given, **more}))
     return found
 

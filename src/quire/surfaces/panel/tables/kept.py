@@ -32,6 +32,8 @@ class Kept(NamedTuple):
     take: list[str] = []  # noqa: RUF012
     #: Rows that ran again: which run of each counts, by the id of the first run's record.
     runs: dict[str, int] = {}  # noqa: RUF012
+    #: Up to when the schedule of the table was obeyed.
+    scheduled: float = 0.0
     #: Why nothing starts and nothing is written, in a sentence.
     problem: str = ""
     #: What is to be said of single rows, each a sentence.

@@ -264,12 +264,24 @@ class _Look:
         shown = await tables._book.shown(self._unreadable())
         again = await self._people(shown)
         self._clear(shown)
-        again |= self._bind(ready, kept, at_once=at_once)
+        if await self._is_time():
+            again |= self._bind(ready, kept, at_once=at_once or table.at is not None)
         again |= await self._start()
         self._name()
         kept = self.kept._replace(named=self.named, take=self._still_to_take(kept))
         await tables.keep(self.sheet_id, kept)
         return again
+
+    async def _is_time(self) -> bool:
+        """Whether rows that are ready may start now: always, or when the schedule had a moment since the last look."""
+        if self.table.at is None:
+            return True
+        now = await self.tables._client.ledger.now()
+        since = self.kept.scheduled or now
+        due = bool(self.table.at.between(since, now, most=1))
+        if due or not self.kept.scheduled:
+            self.kept = self.kept._replace(scheduled=now)
+        return due
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from docs.tools import configuration, documentation, llms, reference
 from quire.errors import DefinitionError, InputError, LedgerError, QuireError
 from quire.surfaces.alerts import channel
 from quire.surfaces.cli import error_reference
-from quire.surfaces.cli.beside import checked_telemetry
+from quire.surfaces.cli.run.beside import checked_telemetry
 from quire.surfaces.config import KEYS, load
 from quire.surfaces.server.auth import oidc
 from tests.pages import NO_PLACE, NOT_HERE, Block, blocks, commands, file_name, reading

@@ -25,7 +25,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from hectograph import Emulator
-from quire.surfaces.cli.emulator import book
+from quire.surfaces.cli.run.emulator import book
 
 ROOT = Path(__file__).parents[2]
 QUIRE = Path(sys.executable).with_name("quire")

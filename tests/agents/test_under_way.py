@@ -14,7 +14,7 @@ import pytest
 
 from quire.agents.missions import story as stories
 from quire.model.record import Status
-from quire.surfaces.cli.repair import _running
+from quire.surfaces.cli.work.repair import _running
 from tests.agents.missions import blueprint, opened, started
 from tests.agents.stand_in import Asked, stand_in
 

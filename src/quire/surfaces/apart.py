@@ -24,7 +24,7 @@ _OOM_SCORE = 500
 async def _client(setup: Mapping[str, Any]) -> AsyncIterator[Client]:
     if "files" in setup:
         from quire.surfaces.cli.command import Session
-        from quire.surfaces.cli.run import start_logging, working_client
+        from quire.surfaces.cli.run.up import start_logging, working_client
 
         session = Session(flags=dict(setup["flags"]), file=setup["file"])
         start_logging(session)

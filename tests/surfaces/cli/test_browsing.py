@@ -7,7 +7,7 @@ import webbrowser
 
 import pytest
 
-from quire.surfaces.cli import browsing
+from quire.surfaces.cli.run import browsing
 
 
 @pytest.mark.parametrize(

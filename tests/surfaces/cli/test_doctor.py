@@ -9,7 +9,7 @@ import pytest
 from quire.client.client import Client
 from quire.model.codec import dump
 from quire.model.side import Setting
-from quire.surfaces.cli import doctor
+from quire.surfaces.cli.begin import doctor
 from quire.worker.last_tick import LAST_TICK
 from tests.surfaces.cli.conftest import Project
 

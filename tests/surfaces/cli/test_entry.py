@@ -14,7 +14,7 @@ import pytest
 from hectograph import Emulator
 from quire.ledger.process import NICENESS, started
 from quire.model.record import Status
-from quire.surfaces.cli import begin
+from quire.surfaces.cli.begin import project as begin
 from tests.surfaces.cli.conftest import Project
 
 

@@ -44,7 +44,7 @@ APART = frozenset({"emulate"})
 #: Beside those that run until they are stopped: a configuration that is not there ends them before they begin.
 ENDLESS = frozenset({"watch"})
 #: They need no ledger and make a directory of their own, so any name will do: here they end where they would begin.
-DEMOS = ("quire.surfaces.cli.demo.run_demo", "quire.surfaces.cli.missions.demo.run_demo")
+DEMOS = ("quire.surfaces.cli.begin.demo.run_demo", "quire.surfaces.cli.missions.demo.run_demo")
 #: What a command may end with here.
 CODES = frozenset({Exit.OK, Exit.BAD_INPUT, Exit.REFUSED, Exit.NOT_FOUND})
 

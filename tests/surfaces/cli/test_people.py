@@ -207,7 +207,7 @@ def test_an_edit_in_an_editor(asking: Project, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
     assert "give the fields, like draft=Better, or --data" in asking.error("edit", "a", code=2)
-    monkeypatch.setattr("quire.surfaces.cli.work._somebody_types", lambda: True)
+    monkeypatch.setattr("quire.surfaces.cli.work.acts._somebody_types", lambda: True)
     asking.quire("edit", "a")
     assert json.loads(asking.record("a").data)["draft"] == "On a."
 

@@ -15,8 +15,8 @@ from quire.client.client import Client
 from quire.errors import InputError
 from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.record import Record, Status
-from quire.surfaces.cli import start
 from quire.surfaces.cli.values import fitted, given, pairs
+from quire.surfaces.cli.work import start
 from tests.surfaces.cli.conftest import FLOWS, Project
 
 SCHEMA: dict[str, Any] = {

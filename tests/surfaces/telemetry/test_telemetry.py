@@ -28,7 +28,7 @@ from quire.agents.missions.flow import compiled
 from quire.client.client import Client
 from quire.errors import InputError
 from quire.explain.spans import Span, first_span, spans, trace_id
-from quire.surfaces.cli.beside import checked_telemetry
+from quire.surfaces.cli.run.beside import checked_telemetry
 from quire.surfaces.server.auth.tokens import Role, make_token
 from quire.surfaces.telemetry.export import Export
 from quire.surfaces.telemetry.following import Following

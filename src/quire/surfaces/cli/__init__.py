@@ -33,53 +33,59 @@ _HERE = "quire.surfaces.cli"
 
 #: Every command, in the order of the help.
 COMMANDS: dict[str, Entry] = {
-    "init": Entry("begin", "Write quire.toml and flows.py.", f"{_HERE}.begin:init"),
-    "demo": Entry("begin", "Watch a worker be killed half-way and nothing be done twice.", f"{_HERE}.begin:demo"),
-    "check": Entry("begin", "Load the workflows and name what is wrong with them.", f"{_HERE}.begin:check"),
-    "doctor": Entry("begin", "Examine this machine and the ledger.", f"{_HERE}.doctor:doctor"),
+    "init": Entry("begin", "Write quire.toml and flows.py.", f"{_HERE}.begin.project:init"),
+    "demo": Entry(
+        "begin", "Watch a worker be killed half-way and nothing be done twice.", f"{_HERE}.begin.project:demo"
+    ),
+    "check": Entry("begin", "Load the workflows and name what is wrong with them.", f"{_HERE}.begin.project:check"),
+    "doctor": Entry("begin", "Examine this machine and the ledger.", f"{_HERE}.begin.doctor:doctor"),
     "connect": Entry("begin", "Sign in to Google with what the flows need.", "quire.surfaces.google.connect:connect"),
-    "config": Entry("begin", "Show each setting and where it comes from.", f"{_HERE}.begin:config"),
-    "up": Entry("run", "Run a worker, the API and the dashboard.", f"{_HERE}.run:up"),
-    "worker": Entry("run", "Run a worker.", f"{_HERE}.run:worker"),
-    "serve": Entry("run", "Run the API and the dashboard.", f"{_HERE}.run:serve"),
-    "mcp": Entry("run", "Serve a chat with tools (Model Context Protocol).", f"{_HERE}.chat:mcp"),
-    "panel": Entry("run", "Keep a sheet in front of the ledger.", f"{_HERE}.panel:panel"),
-    "table": Entry("run", "Let rows of a sheet that you have go through a workflow.", f"{_HERE}.table:table"),
-    "token": Entry("run", "Make, list and revoke tokens for the API.", f"{_HERE}.tokens:token"),
-    "tick": Entry("run", "Work for one slice of time and hand on.", f"{_HERE}.tick:tick"),
-    "start": Entry("work", "Start a record, or many.", f"{_HERE}.start:start"),
+    "config": Entry("begin", "Show each setting and where it comes from.", f"{_HERE}.begin.project:config"),
+    "up": Entry("run", "Run a worker, the API and the dashboard.", f"{_HERE}.run.up:up"),
+    "worker": Entry("run", "Run a worker.", f"{_HERE}.run.up:worker"),
+    "serve": Entry("run", "Run the API and the dashboard.", f"{_HERE}.run.up:serve"),
+    "mcp": Entry("run", "Serve a chat with tools (Model Context Protocol).", f"{_HERE}.run.chat:mcp"),
+    "panel": Entry("run", "Keep a sheet in front of the ledger.", f"{_HERE}.run.panel:panel"),
+    "table": Entry("run", "Let rows of a sheet that you have go through a workflow.", f"{_HERE}.run.table:table"),
+    "token": Entry("run", "Make, list and revoke tokens for the API.", f"{_HERE}.run.tokens:token"),
+    "tick": Entry("run", "Work for one slice of time and hand on.", f"{_HERE}.run.tick:tick"),
+    "start": Entry("work", "Start a record, or many.", f"{_HERE}.work.start:start"),
     "mission": Entry("work", "Run networks of agents from a blueprint.", f"{_HERE}.missions.commands:mission"),
     "model": Entry("work", "Fetch a model that answers on this machine.", f"{_HERE}.missions.models:model"),
-    "signal": Entry("work", "Send a signal to a record.", f"{_HERE}.work:signal"),
-    "move": Entry("work", "Move a record to a declared successor.", f"{_HERE}.work:move"),
-    "edit": Entry("work", "Change the data of a record.", f"{_HERE}.work:edit"),
-    "approve": Entry("people", "Answer a question with the choice that goes ahead.", f"{_HERE}.people:approve"),
-    "reject": Entry("people", "Answer a question with 'reject'.", f"{_HERE}.people:reject"),
-    "answer": Entry("people", "Answer a question.", f"{_HERE}.people:answer"),
-    "resolve": Entry("people", "Say whether an effect in doubt happened.", f"{_HERE}.people:resolve"),
-    "retry": Entry("repair", "Try a record again, or all of a filter.", f"{_HERE}.repair:retry"),
-    "cancel": Entry("repair", "Cancel a record.", f"{_HERE}.repair:cancel"),
-    "undo": Entry("repair", "Take back what a record did.", f"{_HERE}.repair:undo"),
-    "pause": Entry("repair", "Claim nothing more; what runs goes on.", f"{_HERE}.repair:pause"),
-    "resume": Entry("repair", "End a pause or a halt.", f"{_HERE}.repair:resume"),
-    "halt": Entry("repair", "Stop everything, durably.", f"{_HERE}.repair:halt"),
-    "list": Entry("look", "List records.", f"{_HERE}.listing:list_"),
-    "show": Entry("look", "Show everything about one record.", f"{_HERE}.look:show"),
-    "why": Entry("look", "Say in one sentence what a record waits for.", f"{_HERE}.look:why"),
-    "watch": Entry("look", "Watch the ledger move.", f"{_HERE}.logs:watch"),
-    "logs": Entry("look", "Read the log.", f"{_HERE}.logs:logs"),
-    "diff": Entry("look", "Show what changed between two versions.", f"{_HERE}.look:diff"),
-    "graph": Entry("look", "Draw a workflow with its records.", f"{_HERE}.graph:graph"),
-    "postmortem": Entry("look", "Write all that is known about a record as one page.", f"{_HERE}.report:postmortem"),
-    "report": Entry("look", "Compute times from a record's log.", f"{_HERE}.report:report"),
-    "verify": Entry("look", "Check hash chains, receipts, fan-ins and the folder.", f"{_HERE}.keep:verify"),
-    "export": Entry("keep", "Write records to a file.", f"{_HERE}.keep:export"),
-    "mirror": Entry("keep", "Copy what is new to files or to a database.", f"{_HERE}.keep:mirror"),
-    "rotate": Entry("keep", "Move old log lines to an archive.", f"{_HERE}.keep:rotate"),
-    "adopt": Entry("keep", "Make a copied or restored book a ledger of its own.", f"{_HERE}.doctor:adopt"),
-    "promote": Entry("keep", "Move a ledger to another store.", f"{_HERE}.keep:promote"),
-    "completion": Entry("shell", "Print a script that completes commands and ids.", f"{_HERE}.begin:completion"),
-    "emulate": Entry("shell", "Run an emulator of the Google APIs.", f"{_HERE}.emulator:emulate"),
+    "signal": Entry("work", "Send a signal to a record.", f"{_HERE}.work.acts:signal"),
+    "move": Entry("work", "Move a record to a declared successor.", f"{_HERE}.work.acts:move"),
+    "edit": Entry("work", "Change the data of a record.", f"{_HERE}.work.acts:edit"),
+    "approve": Entry("people", "Answer a question with the choice that goes ahead.", f"{_HERE}.work.people:approve"),
+    "reject": Entry("people", "Answer a question with 'reject'.", f"{_HERE}.work.people:reject"),
+    "answer": Entry("people", "Answer a question.", f"{_HERE}.work.people:answer"),
+    "resolve": Entry("people", "Say whether an effect in doubt happened.", f"{_HERE}.work.people:resolve"),
+    "retry": Entry("repair", "Try a record again, or all of a filter.", f"{_HERE}.work.repair:retry"),
+    "cancel": Entry("repair", "Cancel a record.", f"{_HERE}.work.repair:cancel"),
+    "undo": Entry("repair", "Take back what a record did.", f"{_HERE}.work.repair:undo"),
+    "pause": Entry("repair", "Claim nothing more; what runs goes on.", f"{_HERE}.work.repair:pause"),
+    "resume": Entry("repair", "End a pause or a halt.", f"{_HERE}.work.repair:resume"),
+    "halt": Entry("repair", "Stop everything, durably.", f"{_HERE}.work.repair:halt"),
+    "list": Entry("look", "List records.", f"{_HERE}.look.listing:list_"),
+    "show": Entry("look", "Show everything about one record.", f"{_HERE}.look.record:show"),
+    "why": Entry("look", "Say in one sentence what a record waits for.", f"{_HERE}.look.record:why"),
+    "watch": Entry("look", "Watch the ledger move.", f"{_HERE}.look.logs:watch"),
+    "logs": Entry("look", "Read the log.", f"{_HERE}.look.logs:logs"),
+    "diff": Entry("look", "Show what changed between two versions.", f"{_HERE}.look.record:diff"),
+    "graph": Entry("look", "Draw a workflow with its records.", f"{_HERE}.look.graph:graph"),
+    "postmortem": Entry(
+        "look", "Write all that is known about a record as one page.", f"{_HERE}.look.report:postmortem"
+    ),
+    "report": Entry("look", "Compute times from a record's log.", f"{_HERE}.look.report:report"),
+    "verify": Entry("look", "Check hash chains, receipts, fan-ins and the folder.", f"{_HERE}.keep.commands:verify"),
+    "export": Entry("keep", "Write records to a file.", f"{_HERE}.keep.commands:export"),
+    "mirror": Entry("keep", "Copy what is new to files or to a database.", f"{_HERE}.keep.commands:mirror"),
+    "rotate": Entry("keep", "Move old log lines to an archive.", f"{_HERE}.keep.commands:rotate"),
+    "adopt": Entry("keep", "Make a copied or restored book a ledger of its own.", f"{_HERE}.begin.doctor:adopt"),
+    "promote": Entry("keep", "Move a ledger to another store.", f"{_HERE}.keep.commands:promote"),
+    "completion": Entry(
+        "shell", "Print a script that completes commands and ids.", f"{_HERE}.begin.project:completion"
+    ),
+    "emulate": Entry("shell", "Run an emulator of the Google APIs.", f"{_HERE}.run.emulator:emulate"),
 }
 
 GROUPS = {
@@ -192,7 +198,7 @@ _NO_TEXT = re.compile("[\ud800-\udfff]")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
-        from quire.surfaces.cli.overview import overview
+        from quire.surfaces.cli.look.overview import overview
 
         ctx.invoke(overview)
 

@@ -24,7 +24,7 @@ def account_of(config: Config, name: str) -> Account:
 def uses(session: Session, *, mail: str = "") -> Uses:
     """Read what the flows of this project use of Google."""
     from quire.surfaces.cli.flows import load_flows
-    from quire.surfaces.cli.run import flow_files
+    from quire.surfaces.cli.run.up import flow_files
 
     config = session.config
     files = flow_files(session, ())

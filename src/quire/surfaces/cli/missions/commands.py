@@ -19,11 +19,11 @@ from quire.model.record import Record, Status
 from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Exit, Session, record_argument, verb
 from quire.surfaces.cli.flows import made_deps
-from quire.surfaces.cli.following import ending
+from quire.surfaces.cli.keep.writing import check_target
 from quire.surfaces.cli.missions.looking import report, show, spend, written
 from quire.surfaces.cli.missions.models import model_option
 from quire.surfaces.cli.missions.picture import Picture, side_by_side, why_of
-from quire.surfaces.cli.writing import check_target
+from quire.surfaces.cli.work.following import ending
 
 if TYPE_CHECKING:
     from quire.agents.blueprint.blueprint import Blueprint
@@ -162,7 +162,7 @@ def run(
     what was answered. Exit codes as those of 'quire start --follow'.
     """
     from quire.agents.missions.flow import compiled
-    from quire.surfaces.cli.run import projecting
+    from quire.surfaces.cli.run.up import projecting
 
     if out is not None:
         check_target(session, out, [path])

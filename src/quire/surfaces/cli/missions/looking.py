@@ -10,9 +10,9 @@ from quire.client.client import Client
 from quire.clock import iso
 from quire.errors import NotFound
 from quire.surfaces.cli.command import Session, record_argument, verb
+from quire.surfaces.cli.keep.writing import check_target, write
 from quire.surfaces.cli.missions.picture import last_of, pace_of, show_corrections, shown, why_of
 from quire.surfaces.cli.output import on_one_line
-from quire.surfaces.cli.writing import check_target, write
 
 if TYPE_CHECKING:
     from quire.agents.missions.story import Call, Story

@@ -258,7 +258,7 @@ def resume(session: Session, workflow: str, cancelled: bool) -> None:
 
 async def _no_stop_file(session: Session, client: Client, workflow: str) -> None:
     """A file named STOP halts again what is resumed under it: whoever resumes takes it away first."""
-    from quire.surfaces.cli.keep import opened_folder
+    from quire.surfaces.cli.keep.commands import opened_folder
     from quire.worker import stop_file as stopfile
 
     if not session.config.folder:

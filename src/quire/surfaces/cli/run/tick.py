@@ -11,7 +11,7 @@ from quire.clock import seconds
 from quire.errors import InputError
 from quire.explain import words
 from quire.surfaces.cli.command import Exit, Session, verb
-from quire.surfaces.cli.run import check_spans, projecting, run_worker, start_logging, working_client
+from quire.surfaces.cli.run.up import check_spans, projecting, run_worker, start_logging, working_client
 from quire.upkeep import ticks as relay
 
 

@@ -97,7 +97,7 @@ def watch(session: Session, workflow: str, every: str, span: str | None) -> None
         raise InputError("--every must be at least 50ms")
 
     async def work(client: Client) -> None:
-        from quire.surfaces.cli.watching import Watching
+        from quire.surfaces.cli.look.watching import Watching
 
         await check_names(client, workflow, "")
         with Watching(session, workflow) as watching:

@@ -94,7 +94,7 @@ def init(session: Session, where: str, emulate: bool) -> int:
     if emulate:
         if "://" in where or session.flags.get("ledger"):
             raise click.UsageError("--emulate makes the sheet: leave out the ledger")
-        from quire.surfaces.cli.emulator import init_emulated
+        from quire.surfaces.cli.run.emulator import init_emulated
 
         return init_emulated(session, Path(where))
     directory = "." if "://" in where else where
@@ -105,7 +105,7 @@ def init(session: Session, where: str, emulate: bool) -> int:
     if session.json:
         session.out.emit({"made": made})
         return Exit.OK
-    from quire.surfaces.cli.doctor import examined
+    from quire.surfaces.cli.begin.doctor import examined
 
     session.file = str(folder / "quire.toml")
     session.flags.pop("ledger", None)
@@ -211,10 +211,10 @@ def demo(session: Session, what: str, directory: str | None, articles: int, mode
         return run_mission(session, directory, model or "scripted")
     if model is not None:
         raise click.UsageError("--model goes with 'quire demo mission'")
-    from quire.surfaces.cli.demo import demo_folder, run_demo
+    from quire.surfaces.cli.begin.demo import demo_folder, run_demo
 
     if what == "sheet":
-        from quire.surfaces.cli.emulator import demo_sheet
+        from quire.surfaces.cli.run.emulator import demo_sheet
 
         return demo_sheet(session, demo_folder(directory))
 
@@ -230,7 +230,7 @@ def check(session: Session, files: Sequence[str]) -> int:
     with the steps, too.
     """
     from quire.surfaces.cli.flows import deps_factory, load_file, load_flows
-    from quire.surfaces.cli.run import flow_files
+    from quire.surfaces.cli.run.up import flow_files
     from quire.worker.mistakes import misuses, unlisted
 
     wanted = flow_files(session, files)

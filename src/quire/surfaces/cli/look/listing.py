@@ -20,8 +20,8 @@ from quire.model.wait import On, load_waits
 from quire.surfaces.cli.command import Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records, steps
 from quire.surfaces.cli.output import on_one_line
-from quire.surfaces.cli.people import for_me
 from quire.surfaces.cli.spelling import check_names, statuses
+from quire.surfaces.cli.work.people import for_me
 from quire.worker.last_tick import comes, last_tick
 from quire.worker.slices import step_times, too_long
 

@@ -30,8 +30,9 @@ from quire.installing import install
 from quire.ledger import process
 from quire.ledger.finding import concealed
 from quire.model.record import Record, Status
-from quire.surfaces.cli import browsing, flows
+from quire.surfaces.cli import flows
 from quire.surfaces.cli.command import Exit, Session, verb
+from quire.surfaces.cli.run import browsing
 from quire.worker.mistakes import lost_steps, unlisted
 from quire.worker.worker import Worker
 
@@ -199,8 +200,8 @@ class Watched:
 @asynccontextmanager
 async def projecting(session: Session, client: Client) -> AsyncIterator[None]:
     """While this goes on, the configured folder is written behind the commits; at the end it is brought up to date."""
-    from quire.surfaces.cli.beside import beside
-    from quire.surfaces.cli.keep import opened_folder
+    from quire.surfaces.cli.keep.commands import opened_folder
+    from quire.surfaces.cli.run.beside import beside
 
     async with beside(session, client), opened_folder(session, client.ledger) as folder:
         if folder is None:
@@ -363,7 +364,7 @@ def up(
     The definitions of the workflows are registered in the ledger, so that the other commands check data and successors
     without importing your code. For production run quire worker and quire serve by themselves.
     """
-    from quire.surfaces.cli.panel import paneling
+    from quire.surfaces.cli.run.panel import paneling
 
     check_spans(grace=grace)
     if reload:
@@ -462,7 +463,7 @@ def serve(session: Session, files: Sequence[str], host: str, port: int, budget: 
     With --tick it works while it is called: for platforms that start a process for a request and stop it afterwards.
     A periodic caller posts to /tick with a token; a slice that leaves work behind calls the next one.
     """
-    from quire.surfaces.cli.beside import beside
+    from quire.surfaces.cli.run.beside import beside
 
     check_spans(tick=budget)
     if files and budget is None:

@@ -25,7 +25,7 @@ from quire.model.wait import On, load_waits
 from quire.rules.difference import differing, pairs
 from quire.rules.versions import Version, Versions, versions
 from quire.surfaces.cli.command import Session, record_argument, verb
-from quire.surfaces.cli.listing import of_missions
+from quire.surfaces.cli.look.listing import of_missions
 from quire.surfaces.cli.output import Output, on_one_line
 
 

@@ -46,7 +46,7 @@ async def _opened(session: Session, client: Client, url: str) -> AsyncIterator[P
     except ImportError as error:
         raise InputError(f"the panel is not installed here: {error}; {install('google')}") from error
 
-    from quire.surfaces.cli.keep import opened_folder
+    from quire.surfaces.cli.keep.commands import opened_folder
 
     async with (
         opened_folder(session, client.ledger) as folder,
@@ -87,7 +87,7 @@ def run(session: Session, files: Sequence[str], url: str, once: bool, at_once: b
 
     Several may run: one of them draws, the others wait. quire up --panel does the same beside a worker.
     """
-    from quire.surfaces.cli.run import flow_files, start_logging, working_client
+    from quire.surfaces.cli.run.up import flow_files, start_logging, working_client
 
     where = url or session.config.panel
     if not where:

@@ -9,7 +9,7 @@ from quire.errors import InputError, NotFound
 from quire.ledger import engine
 from quire.surfaces.cli.command import Session, named, verb
 from quire.surfaces.cli.completing import workflows as complete_workflows
-from quire.surfaces.cli.writing import check_target, write
+from quire.surfaces.cli.keep.writing import check_target, write
 
 
 @verb(

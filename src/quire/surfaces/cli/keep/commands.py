@@ -19,8 +19,8 @@ from quire.ledger.finding import concealed, open_ledger, sqlite_path
 from quire.model.record import Status
 from quire.surfaces.cli.command import Exit, Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records
+from quire.surfaces.cli.keep.writing import check_target
 from quire.surfaces.cli.spelling import statuses
-from quire.surfaces.cli.writing import check_target
 from quire.surfaces.config import absolute_url, ledger_there
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def verify(session: Session, record_id: str, directory: str | None) -> int:
     _check_folder(directory)
 
     async def work(client: Client) -> int:
-        from quire.surfaces.cli.verifying import Sums
+        from quire.surfaces.cli.keep.verifying import Sums
         from quire.upkeep.verify import verify as verified
 
         if record_id:

@@ -30,7 +30,7 @@ def write(path: str, text: str) -> None:
 
 
 def _precious(session: Session, sources: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    from quire.surfaces.cli.run import flow_files
+    from quire.surfaces.cli.run.up import flow_files
 
     config = session.config
     ledger = sqlite_path(config.ledger)

@@ -19,7 +19,7 @@ from quire.model.event import Event
 from quire.model.receipt import Receipt
 from quire.model.record import Record
 from quire.surfaces.cli.command import Session, record_argument, verb
-from quire.surfaces.cli.keep import opened_folder
+from quire.surfaces.cli.keep.commands import opened_folder
 
 #: The logs of so many children are read for a report.
 _CHILDREN = 5000

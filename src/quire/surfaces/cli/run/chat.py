@@ -7,7 +7,7 @@ import click
 from quire.errors import InputError
 from quire.installing import install
 from quire.surfaces.cli.command import Exit, Session, verb
-from quire.surfaces.cli.run import listening, start_logging, until_ended
+from quire.surfaces.cli.run.up import listening, start_logging, until_ended
 
 
 @verb(

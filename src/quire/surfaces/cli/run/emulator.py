@@ -60,8 +60,8 @@ def init_emulated(session: Session, folder: Path) -> int:
     """Make a project whose ledger is a sheet of an emulator, and run the emulator and a worker until Ctrl-C."""
     _check_installed()
     from quire.ledger import process
-    from quire.surfaces.cli.begin import write_files
-    from quire.surfaces.cli.run import run_worker, start_logging, working_client
+    from quire.surfaces.cli.begin.project import write_files
+    from quire.surfaces.cli.run.up import run_worker, start_logging, working_client
 
     known = _known_port(session, folder)
     emulator = _started(folder / ".quire" / "emulator.json", known)
@@ -91,8 +91,8 @@ def demo_sheet(session: Session, folder: Path) -> int:
     _check_installed()
     from hectograph import Emulator
     from quire.ledger import process
-    from quire.surfaces.cli.panel import paneling
-    from quire.surfaces.cli.run import run_worker, start_logging, working_client
+    from quire.surfaces.cli.run.panel import paneling
+    from quire.surfaces.cli.run.up import run_worker, start_logging, working_client
     from quire.surfaces.panel import demo
 
     with Emulator() as emulator:

@@ -286,7 +286,7 @@ def _there(folder: str) -> bool:
 
 async def _folder(session: Session, client: Client, found: list[Finding]) -> None:
     """A folder may be missing, unshared, without room, behind, or hold a file that halts."""
-    from quire.surfaces.cli.keep import opened_folder
+    from quire.surfaces.cli.keep.commands import opened_folder
     from quire.upkeep.projecting import projector_of
     from quire.worker import stop_file as stopfile
 

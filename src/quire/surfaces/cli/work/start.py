@@ -18,12 +18,13 @@ from quire.ledger import engine
 from quire.ledger.definition import Mould
 from quire.model.change import Applied, Refused
 from quire.model.record import MOST_PRIORITY, Record
-from quire.surfaces.cli import incoming, values
+from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.completing import workflows
 from quire.surfaces.cli.flows import load_flows
-from quire.surfaces.cli.following import follow as follow_record
-from quire.surfaces.cli.run import flow_files
+from quire.surfaces.cli.run.up import flow_files
+from quire.surfaces.cli.work import incoming
+from quire.surfaces.cli.work.following import follow as follow_record
 from quire.surfaces.config import ledger_there
 
 #: How many bad lines are shown one by one.

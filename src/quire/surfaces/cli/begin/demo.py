@@ -80,7 +80,7 @@ class Demo:
         self.picture = _Picture(self.out, articles)
 
     def _write(self) -> None:
-        from quire.surfaces.cli import demo_flows
+        from quire.surfaces.cli.begin import demo_flows
 
         source = re.sub(r"  # noqa: TID251 - (.*)", r"  # \1", inspect.getsource(demo_flows))
         (self.folder / "flows.py").write_text(source, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Commands with which one begins: init, check, config, demo, doctor."""

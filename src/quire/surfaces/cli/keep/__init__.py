@@ -1,0 +1,1 @@
+"""Commands that keep what was recorded: verify, export, mirror, rotate, promote."""

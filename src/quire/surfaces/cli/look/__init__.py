@@ -1,0 +1,1 @@
+"""Commands that show records and the ledger: list, show, why, logs, watch, report, graph."""

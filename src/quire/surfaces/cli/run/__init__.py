@@ -1,0 +1,1 @@
+"""Commands that run until they are stopped, and what they need: up, worker, serve, panel, table, mcp, tick, token."""

@@ -1,0 +1,1 @@
+"""Commands that start records and act on them: start, move, edit, answer, retry, cancel, halt."""

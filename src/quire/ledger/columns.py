@@ -10,7 +10,7 @@ from quire.ledger.blobs import NAME_LENGTH, blob_of, is_reference, kept_apart
 from quire.model.event import Event
 from quire.model.receipt import Kind, Receipt, Stage
 from quire.model.record import Record, Status
-from quire.model.row import field_names, from_values, replace
+from quire.model.row import field_names, field_places, from_values, replace
 from quire.model.side import Bucket, Control, Fanin, Setting, Signal, Worker
 
 #: Tables by the type of their rows, and which columns are their key.
@@ -46,16 +46,18 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
     ("counted", "epoch", "fanouts", "ending", "priority", "cancel", "facts", "open_intents"),
     ("workflow", "parent_id", "generation", "place", "note", "dedupe_key", "started_as", "code_version", "created_at"),
 )
+#: The columns of a line that its writer gives; the store itself counts the lines.
+LINE_COLUMNS = tuple(name for name in field_names(Event) if name != "seq")
 #: These change with every change.
 EVERY_TIME = ("version", "updated_at", "log_seq", "log_hash")
 
 _STATUS = {status.value: status for status in Status}
-_STATUS_AT = field_names(Record).index("status")
-_COUNTED_AT = field_names(Record).index("counted")
+_STATUS_AT = field_places(Record)["status"]
+_COUNTED_AT = field_places(Record)["counted"]
 _KIND = {kind.value: kind for kind in Kind}
-_KIND_AT = field_names(Receipt).index("kind")
+_KIND_AT = field_places(Receipt)["kind"]
 _STAGE = {stage.value: stage for stage in Stage}
-_STAGE_AT = field_names(Receipt).index("stage")
+_STAGE_AT = field_places(Receipt)["stage"]
 
 
 def key_of(row: Any) -> tuple[Any, ...]:

@@ -27,6 +27,11 @@ def field_names(type_: type[Row]) -> tuple[str, ...]:
     return type_.__struct_fields__
 
 
+def field_places(type_: type[Row]) -> dict[str, int]:
+    """Return where the column of each field stands in what a store answers."""
+    return {name: place for place, name in enumerate(field_names(type_))}
+
+
 def field_values(row: Row) -> tuple[Any, ...]:
     """Return the values of a row, in the order of the table's columns."""
     return astuple(row)

@@ -16,8 +16,7 @@ with long texts and all lines that are decided under locks. The numbers of both 
 
 from __future__ import annotations
 
-from quire.model.event import Event
-from quire.model.row import field_names
+from quire.ledger.columns import LINE_COLUMNS
 
 #: From this many lines on, lines are a page.
 FEW = 20
@@ -25,7 +24,7 @@ FEW = 20
 ROOM = 1024
 
 #: The columns of a page, each an array: all columns of the log but ``seq``.
-COLUMNS = field_names(Event)[1:]
+COLUMNS = LINE_COLUMNS
 _LISTED = ", ".join(COLUMNS)
 
 

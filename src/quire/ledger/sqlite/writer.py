@@ -39,8 +39,12 @@ def _put(type_: type[Any], count: int) -> str:
 
 @cache
 def _add_events(count: int) -> str:
-    names = field_names(Event)[1:]
+    names = rows.LINE_COLUMNS
     return f"INSERT INTO events ({', '.join(names)}) VALUES {_marks(len(names), count)}"
+
+
+#: What is written of a line.
+_line_values = attrgetter(*rows.LINE_COLUMNS)
 
 
 #: Which families of a record changed.
@@ -49,8 +53,9 @@ _Families = tuple[bool, ...]
 
 @cache
 def _families_of(fields: tuple[bool, ...]) -> _Families:
-    """Of the fields that changed, the families."""
-    return tuple(any(fields[field_names(Record).index(name)] for name in family) for family in rows.FAMILIES)
+    """Return which families changed. ``fields``: whether each field did, in their order."""
+    changed = dict(zip(field_names(Record), fields, strict=True))
+    return tuple(any(changed[name] for name in family) for family in rows.FAMILIES)
 
 
 def _names_of(families: _Families) -> list[str]:
@@ -96,7 +101,7 @@ def write(db: sqlite3.Connection, view: View, draft: Draft, limit: int) -> None:
     if draft.records:
         _write_records(db, view, draft, limit, blobs)
     if draft.events:
-        _write_many(db, _add_events, [field_values(_short(event, Event, limit, blobs))[1:] for event in draft.events])
+        _write_many(db, _add_events, [_line_values(_short(event, Event, limit, blobs)) for event in draft.events])
     for type_, changed in (
         (Receipt, draft.receipts),
         (Signal, draft.signals),

@@ -142,11 +142,16 @@ class LinkIn(In):
     expires: SpanIn | None = None
 
 
+#: What a link to a question carries after its ``#``.
+Link = Annotated[str, StringConstraints(min_length=1, max_length=8000)]
+
+
 class LinkText(In):
-    link: Annotated[str, StringConstraints(min_length=1, max_length=8000)]
+    link: Link
 
 
-class LinkAnswerIn(LinkText):
+class LinkAnswerIn(In):
+    link: Link
     choice: Text
     note: Text = ""
     edits: Fields = {}

@@ -29,7 +29,7 @@ from quire.ledger.postgres.want import Want
 from quire.ledger.postgres.wire import Answer, Lost, Wire, array
 from quire.model.change import Claim, Claimed, Slot
 from quire.model.record import Record, Status
-from quire.model.row import field_names, replace
+from quire.model.row import field_names, field_places, replace
 from quire.rules.claims import limited, may_claim, runs_of
 from quire.rules.moves import claim_body
 from quire.rules.orders import sealed_text
@@ -44,7 +44,7 @@ _RETURNED = {
     "status": "(SELECT epoch FROM ledger)",
     "worker": "NULL",
 }
-_WORKFLOW, _STEP, _STATUS, _WORKER = (field_names(Record).index(name) for name in _RETURNED)
+_WORKFLOW, _STEP, _STATUS, _WORKER = (field_places(Record)[name] for name in _RETURNED)
 #: The lines of the records in a table ``taken``: as a page, or as rows.
 _LINES = f"""
     line_rows AS (

@@ -135,8 +135,8 @@ docs: $(VENV)-docs/made
 	@$(VENV)-docs/bin/python docs/tools/documentation.py
 
 pages: $(VENV)/dev browser
-	@$(BIN)/python -m quire.surfaces.cli.reference > docs/cli.md
-	@$(BIN)/python -m quire.surfaces.cli.error_reference > docs/errors.md
+	@$(BIN)/python docs/tools/cli.py > docs/cli.md
+	@$(BIN)/python docs/tools/errors.py > docs/errors.md
 	@$(BIN)/python docs/tools/configuration.py
 	@$(BIN)/python docs/tools/reference.py
 	@$(BIN)/python docs/tools/llms.py

@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 import quire
-from docs.tools import configuration, documentation, llms, reference
+from docs.tools import configuration, documentation, errors, llms, reference
 from quire.errors import DefinitionError, InputError, LedgerError, QuireError
 from quire.surfaces.alerts import channel
-from quire.surfaces.cli import error_reference
 from quire.surfaces.cli.run.beside import checked_telemetry
 from quire.surfaces.config import KEYS, load
 from quire.surfaces.server.auth import oidc
@@ -210,10 +209,8 @@ def test_the_list_of_pages_for_programs_is_up_to_date() -> None:
 
 
 def test_the_reference_of_errors_is_up_to_date_and_each_says_what_to_do() -> None:
-    assert (DOCS / "errors.md").read_text() == error_reference.markdown(), (
-        "run: python -m quire.surfaces.cli.error_reference > docs/errors.md"
-    )
-    silent = [kind.__name__ for kind in error_reference.classes()[1:] if not error_reference.when_and_remedy(kind)[1]]
+    assert (DOCS / "errors.md").read_text() == errors.markdown(), "run: python docs/tools/errors.py > docs/errors.md"
+    silent = [kind.__name__ for kind in errors.classes()[1:] if not errors.when_and_remedy(kind)[1]]
     assert silent == []
 
 
@@ -221,7 +218,7 @@ def test_every_error_that_users_see_is_in_the_reference() -> None:
     def below(kind: type[QuireError]) -> set[type[QuireError]]:
         return {kind}.union(*map(below, kind.__subclasses__()))
 
-    named = set(error_reference.classes())
+    named = set(errors.classes())
     of_quire = {kind for kind in below(QuireError) if kind.__module__ == "quire.errors"}
     assert of_quire <= named
 

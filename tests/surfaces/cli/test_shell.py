@@ -10,9 +10,9 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+from docs.tools.cli import markdown
 from quire.surfaces.cli import cli
 from quire.surfaces.cli.command import Session
-from quire.surfaces.cli.reference import markdown
 from quire.workflows import drawing
 from tests.surfaces.cli.conftest import Project
 
@@ -99,7 +99,7 @@ def test_the_reference_of_the_commands_is_up_to_date() -> None:
     kept = Path(__file__).parents[3] / "docs" / "cli.md"
 
     assert kept.read_text(encoding="utf-8") == markdown(), (
-        "docs/cli.md is stale: python -m quire.surfaces.cli.reference > docs/cli.md"
+        "docs/cli.md is stale: python docs/tools/cli.py > docs/cli.md"
     )
 
 

@@ -1,12 +1,11 @@
-"""The reference of errors, made of their classes: ``python -m quire.surfaces.cli.error_reference > docs/errors.md``."""
+"""Prints docs/errors.md, made from the classes of the errors: ``python docs/tools/errors.py > docs/errors.md``."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterator
-
-import click
 
 from quire import errors
 from quire.errors import QuireError
@@ -20,7 +19,7 @@ from quire.workflows.retry import Fail
 
 _HEAD = """# Errors
 
-*Made by `python -m quire.surfaces.cli.error_reference > docs/errors.md`; a test fails when it is stale.*
+*Made by `python docs/tools/errors.py > docs/errors.md`; a test fails when it is stale.*
 
 Every error that Quire raises on purpose is a `quire.QuireError`; families are by what the caller can do. The command
 line says one sentence on standard error (with `--json` an object: `error`, `message`, `exit`) and ends with the code;
@@ -77,4 +76,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    click.echo(markdown(), nl=False)
+    sys.stdout.write(markdown())

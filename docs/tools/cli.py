@@ -1,8 +1,9 @@
-"""The reference of the command line, made of the commands' own help: ``python -m quire.surfaces.cli.reference``."""
+"""Prints docs/cli.md, made from the commands' own help: ``python docs/tools/cli.py > docs/cli.md``."""
 
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from quire.surfaces.cli import COMMANDS, GROUPS, cli
 
 _HEAD = """# The command line
 
-*Made by `python -m quire.surfaces.cli.reference > docs/cli.md`; a test fails when it is stale.*
+*Made by `python docs/tools/cli.py > docs/cli.md`; a test fails when it is stale.*
 
 Configuration: the nearest `quire.toml` (or `[tool.quire]` in `pyproject.toml`) upwards from the current directory. A
 flag wins over the environment (`QUIRE_LEDGER`, `QUIRE_FLOWS`, …), the environment over the file, the file over the
@@ -59,4 +60,4 @@ def markdown() -> str:
 
 
 if __name__ == "__main__":
-    click.echo(markdown(), nl=False)
+    sys.stdout.write(markdown())

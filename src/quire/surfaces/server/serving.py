@@ -23,7 +23,7 @@ from quire.errors import InputError, QuireError
 from quire.ledger import process
 from quire.ledger.base import Ledger
 from quire.surfaces.config import Config
-from quire.surfaces.server import api, chat, measuring
+from quire.surfaces.server import api, chat, google_chat, measuring
 from quire.surfaces.server.auth import oidc, sessions, tokens
 from quire.surfaces.server.auth.gate import Gate, Limits, Setup, is_loopback
 from quire.surfaces.server.auth.keys import Keys
@@ -40,6 +40,9 @@ _TYPES = {
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
 }
+
+
+_ROUTERS = (sessions.router, measuring.router, oidc.router, google_chat.router)
 
 
 def app(
@@ -89,7 +92,7 @@ def app(
     made.state.oidc = provider
     made.state.ticking = ticking
     # As they were declared: an included router makes each of its routes anew for every application, at its first page.
-    for declared in (api.ROUTES, sessions.router.routes, measuring.router.routes, oidc.router.routes, others):
+    for declared in (api.ROUTES, *(router.routes for router in _ROUTERS), others):
         made.router.routes += declared
     _pages(made)
     made.add_exception_handler(QuireError, _quire_error)

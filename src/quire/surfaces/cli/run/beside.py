@@ -1,8 +1,10 @@
-"""What runs beside a worker or a server, if ``quire.toml`` names it: alerts and telemetry. It fails no record."""
+"""What runs beside a worker or a server: alerts, telemetry, and the readers of Google. It fails no record."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -11,11 +13,39 @@ from quire.errors import InputError, QuireError, did_you_mean
 from quire.installing import install
 from quire.surfaces.cli.command import Session
 
+log = logging.getLogger("quire.workspace")
+
 
 @asynccontextmanager
 async def beside(session: Session, client: Client) -> AsyncIterator[None]:
-    async with _alerting(session, client), _tracing(session, client):
+    async with _alerting(session, client), _tracing(session, client), _reading(client):
         yield
+
+
+@asynccontextmanager
+async def _reading(client: Client) -> AsyncIterator[None]:
+    """Bring what comes back from Google, where a workflow acts on it or starts by it."""
+    if not _uses_google(client):
+        yield
+        return
+    from quire.workspace.readers import Readers
+
+    readers = Readers(client)
+    try:
+        await readers.look()  # a worker that ends when nothing is due has seen what had come
+    except QuireError as error:
+        log.warning("nobody could look at what has come from Google: %s", error)
+    task = asyncio.ensure_future(readers.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _uses_google(client: Client) -> bool:
+    kinds = {source.as_json()["kind"] for one in client.registry.workflows.values() for source, _ in one.sources}
+    return "quire.workspace" in sys.modules or bool(kinds & {"form", "inbound", "dropped"})
 
 
 @asynccontextmanager

@@ -326,8 +326,8 @@ async def test_the_api_is_the_same_on_postgres(postgres_url: str) -> None:
 
 
 async def test_every_address_that_answers_is_in_the_document() -> None:
-    """Pages and files for the browser are none of the API."""
-    pages = {"/", "/login", "/link", "/favicon.ico", "/static/{name}", "/api/openapi.json"}
+    """Pages and files for the browser are none of the API, nor is what Google alone calls."""
+    pages = {"/google/chat", "/", "/login", "/link", "/favicon.ico", "/static/{name}", "/api/openapi.json"}
     async with opened() as client, calling(client) as http:
         document = (await http.get("/api/openapi.json")).json()
         routes = [(route.path, route.methods) for route in app(client).routes if isinstance(route, Route)]

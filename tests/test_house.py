@@ -153,7 +153,7 @@ OLD_WORDS = {
     r"\b(Leased|_claimed_lease)\b": "Sole",
     r"\b([Dd]oors|ways_in)\b": "gate, auth",
     r"\btelling\b": "words",
-    r"\bmend(s|ed|ing)?\b": "correct, repair, write anew",
+    r"\b[Mm]end(s|ed|ing)?\b": "correct, repair, write anew",
     r"\bill\b": "problem",
     r"\bbears\b": "tolerates, has",
     r"\bspill(ed|s)?\b": "long value",

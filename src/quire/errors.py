@@ -135,7 +135,7 @@ class ResultMissing(QuireError):
 
 class StepFailed(QuireError):
     """The cause of a ``ResultMissing``: what the step raised, perhaps in another process, and the lines of its code.
-    Mend what the lines show, then ``quire retry ID``.
+    Correct what the lines show, then ``quire retry ID``.
 
     ``trace``: these lines, as a traceback shows them. They stand in a traceback of this error, too.
     """

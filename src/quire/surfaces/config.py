@@ -22,7 +22,7 @@ DEFAULT_LEDGER = "sqlite:///.quire/ledger.db"
 
 
 class ConfigError(InputError):
-    """The configuration cannot be used. Mend the line that the message names; ``quire config`` shows every value."""
+    """The configuration cannot be used. Correct the line that the message names; ``quire config`` shows every value."""
 
 
 class Key(NamedTuple):

@@ -1,6 +1,6 @@
 """``quire doctor --repair`` for a book: what can be repaired without guessing.
 
-Mended: the header, hidden and protected tabs, a head that was taken away from a sound journal, rows that were written
+Repaired: the header, hidden and protected tabs, a head that was taken away from a sound journal, rows that were written
 past the head by hand, a damaged journal of which a process left a rescue. Nothing that was committed is dropped: every
 repair is fenced by the head, or refused where the mark in Drive says that the book knew more. What a person must decide
 is ``sheets_adopt``.

@@ -74,7 +74,7 @@ def doctor(session: Session, repair: bool, google: bool, sweep: bool) -> int:
 
     With --google it tries what the flows need of Google instead: each permission with a call that changes nothing, and
     each kind of act with a draft, an event without guests or a file that is taken away at once. Exit code 0 if no
-    problem is found (warnings are none), 3 otherwise.
+    problem is found (a warning is not a problem), 3 otherwise.
     """
     if sweep and not google:
         raise click.UsageError("--sweep goes with --google")

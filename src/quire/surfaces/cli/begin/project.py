@@ -83,7 +83,7 @@ async def drop(run: Run[Greeting]) -> str:
 @click.argument("where", default=".", metavar="[DIRECTORY|LEDGER]")
 @click.option("--emulate", is_flag=True, help="Use a sheet on this machine: no account, no network.")
 def init(session: Session, where: str, emulate: bool) -> int:
-    """Write quire.toml and flows.py and look whether this machine is ready.
+    """Write quire.toml and flows.py, and check whether this machine is ready.
 
     Into DIRECTORY; or here, for the LEDGER at this address: a Google Sheet as the browser shows it, or
     postgresql://…. The ledger is opened before anything is written. A file that is there already is left as it is.

@@ -80,7 +80,7 @@ async def opened_folder(session: Session, ledger: Ledger, directory: str | None 
 def verify(session: Session, record_id: str, directory: str | None) -> int:
     """Check the whole ledger, or record ID: hash chains, archive, receipts, open intents, fan-ins, and the folder.
 
-    Without a folder the archive and the files are not looked at. The first difference is named and the exit code is 3.
+    Without a folder the archive and the files are not checked. The first difference is named and the exit code is 3.
     """
     _check_folder(directory)
 

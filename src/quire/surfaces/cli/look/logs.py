@@ -88,7 +88,7 @@ def _until_interrupted(session: Session, work: Any, follow: bool) -> None:
 
 @verb("watch", example="quire watch --workflow seo_publish")
 @workflow_option
-@click.option("--every", default="1s", show_default=True, metavar="SPAN", help="How often to look.")
+@click.option("--every", default="1s", show_default=True, metavar="SPAN", help="How often to read the ledger.")
 @click.option("--for", "span", metavar="SPAN", help="End after this span.")
 def watch(session: Session, workflow: str, every: str, span: str | None) -> None:
     """Watch the ledger move: records by step and status, and the newest lines of the log."""

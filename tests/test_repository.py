@@ -60,7 +60,7 @@ def clone(tmp_path: Path) -> Path:
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
     if listed.returncode:
-        pytest.skip("this is no clone")
+        pytest.skip("this is not a clone")
     for name in listed.stdout.splitlines():
         if (ROOT / name).is_file():
             (made / name).parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def test_the_sources_name_no_address_that_does_not_exist() -> None:
 
 
 def test_what_cannot_be_released_is_refused_in_a_sentence(clone: Path) -> None:
-    assert "is no version like 0.2.0" in release(clone, "next").stderr
+    assert "is not a version like 0.2.0" in release(clone, "next").stderr
     subprocess.run(["git", "tag", "v0.3.0"], cwd=clone, check=True)
     assert "there is a tag v0.3.0 already" in release(clone, "0.3.0").stderr
     (clone / "new.txt").touch()

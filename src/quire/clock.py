@@ -64,11 +64,11 @@ def _parsed(text: str) -> float:
     while place < len(text):
         found = _SPAN.match(text, place)
         if found is None:
-            raise InputError(f"{text!r} is no span of time; write it like '90s', '5m', '1h30m', '3d'")
+            raise InputError(f"{text!r} is not a span of time; write it like '90s', '5m', '1h30m', '3d'")
         total += float(found[1]) * _UNITS[found[2]]
         place = found.end()
     if not text.strip():
-        raise InputError("an empty text is no span of time; write it like '90s', '5m', '1h30m', '3d'")
+        raise InputError("an empty text is not a span of time; write it like '90s', '5m', '1h30m', '3d'")
     return total
 
 
@@ -77,7 +77,7 @@ def seconds(span: Span) -> float:
     length = _length(span)
     if not 0 <= length < LONGEST_SECONDS:
         raise InputError(
-            f"{span!r:.80} is no span of time: it must be zero or more seconds, and shorter than 300 years"
+            f"{span!r:.80} is not a span of time: it must be zero or more seconds, and shorter than 300 years"
         )
     return length
 
@@ -86,7 +86,7 @@ def _length(span: Span) -> float:
     if isinstance(span, str):
         return _parsed(span)
     if not isinstance(span, timedelta | int | float):
-        raise InputError(f"{span!r} is no span of time; write it like '90s', '5m', '1h30m', '3d'")
+        raise InputError(f"{span!r} is not a span of time; write it like '90s', '5m', '1h30m', '3d'")
     try:
         return span.total_seconds() if isinstance(span, timedelta) else float(span)
     except OverflowError:

@@ -176,7 +176,7 @@ def test_a_mistake_in_a_pasted_object_is_named_with_its_line(tmp_path: Path, old
         ("max_turns: 3", "judge: {promt: x}", "line 3: judge.promt: there is no such word; did you mean 'prompt'?"),
         ("    prompt: You are the CEO.", "    promt: You are the CEO.", "line 5: agents.0.prompt: it is missing"),
         ("{id: vc, prompt: Synthesize.}", "{id: ceo, prompt: S.}", "line 12: reducer.id: 'ceo' is an agent already"),
-        ("max_turns: 3", "deadline: soon", "line 3: deadline: 'soon' is no span of time"),
+        ("max_turns: 3", "deadline: soon", "line 3: deadline: 'soon' is not a span of time"),
         ("max_turns: 3", "policy: {quorum: 5}", "line 3: policy: a quorum of 5 of 2 agents is never reached"),
         (
             "max_turns: 3",

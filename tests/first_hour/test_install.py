@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "install.md"
 @pytest.mark.timeout(900)
 def test_quire_is_installed_as_the_page_says(tmp_path: Path) -> None:
     if subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=False).returncode:
-        missing("this is no clone: there is nothing to clone again")
+        missing("this is not a clone: there is nothing to clone again")
     text = PAGE.read_text(encoding="utf-8")
     assert text.count(" REPOSITORY ") == 1
     page = tmp_path / "install.md"

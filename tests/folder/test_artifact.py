@@ -57,7 +57,7 @@ async def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str)
     folder = LocalFolder(tmp_path / "folder")
     await folder.open()
 
-    with pytest.raises(InputError, match="is no name of an artifact"):
+    with pytest.raises(InputError, match="is not a name of an artifact"):
         await folder.artifacts("w").put("r", name, b"x")
     with pytest.raises(FolderError, match="there is no artifact"):
         await folder.artifacts("w").get(f"Workflows/w/artifacts/files/r/{name}x")

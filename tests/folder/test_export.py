@@ -102,7 +102,7 @@ async def test_a_sheet_that_is_full_goes_on_in_another(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("name", ["a.pdf", "a.xls", "a.docx"])
 async def test_a_form_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     async with opened(tmp_path) as (client, _):
-        with pytest.raises(InputError, match="is no form of export"):
+        with pytest.raises(InputError, match="is not a form of export"):
             await export(client, tmp_path / name)
         assert not (tmp_path / name).exists()
 
@@ -196,12 +196,12 @@ def dropped(name: str, line: int) -> Callable[[Path], None]:
         (changed("events.jsonl", 8, '"kind": "', '"kind": "x'), "WRONG events.jsonl line 8: line "),
         (changed("events.jsonl", 8, '"at": 1', '"at": 2'), "WRONG events.jsonl line 8: line "),
         (dropped("events.jsonl", 8), "does not follow line "),
-        (dropped("records.jsonl", 2), "has a log, but is no record"),
+        (dropped("records.jsonl", 2), "has a log, but is not a record"),
         (changed("records.jsonl", 2, '"log_seq": ', '"log_seq": 1'), "WRONG records.jsonl line 2: "),
         (changed("receipts.jsonl", 1, '"value": "', '"value": "x'), "receipts.jsonl: its SHA-256 is not the one"),
         (lambda pack: (pack / "evidence.xlsx").unlink(), "evidence.xlsx: the manifest lists it"),
         (lambda pack: (pack / "more.txt").write_text("x"), "more.txt: the manifest does not list it"),
-        (changed("events.jsonl", 3, "{", "["), "WRONG events.jsonl line 3: it is no JSON"),
+        (changed("events.jsonl", 3, "{", "["), "WRONG events.jsonl line 3: it is not JSON"),
     ],
 )
 def test_a_stranger_is_told_what_was_tampered_with(pack: Path, harm: Callable[[Path], None], told: str) -> None:
@@ -238,7 +238,7 @@ def test_what_is_no_pack_is_told_so(tmp_path: Path, pack: Path) -> None:
     found = checked(pack)
 
     assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr.startswith("this is no evidence pack")
+    assert found.stderr.startswith("this is not an evidence pack")
 
 
 async def test_a_zip_holds_the_same_and_is_written_once(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ async def test_lines_that_do_not_read_back_as_they_are_in_the_ledger_are_not_rem
     [
         (lambda path: path.unlink(), "is missing"),
         (lambda path: path.write_bytes(path.read_bytes().replace(b"claimed", b"klaimed", 1)), "does not follow"),
-        (lambda path: path.write_bytes(path.read_bytes() + b"oops\n"), "is no JSON"),
+        (lambda path: path.write_bytes(path.read_bytes() + b"oops\n"), "is not JSON"),
         (
             lambda path: path.write_bytes(b"\n".join(path.read_bytes().splitlines()[:-1]) + b"\n"),
             "is not what its first",

@@ -1213,7 +1213,7 @@ def test_a_bad_name_for_a_schema_is_refused(schema: str) -> None:
 
 
 def test_a_bad_address_is_refused() -> None:
-    with pytest.raises(LedgerError, match="no address of a PostgreSQL database"):
+    with pytest.raises(LedgerError, match="not an address of a PostgreSQL database"):
         PostgresLedger("postgresql://localhost/db?nonsense=1")
 
 

@@ -43,18 +43,18 @@ def test_a_text_that_is_no_span_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InputError) as refusal:
         seconds(text)
 
-    assert str(refusal.value) == f"{text!r} is no span of time; write it like '90s', '5m', '1h30m', '3d'"
+    assert str(refusal.value) == f"{text!r} is not a span of time; write it like '90s', '5m', '1h30m', '3d'"
 
 
 @pytest.mark.parametrize("text", ["", "  "])
 def test_an_empty_text_is_no_span(text: str) -> None:
-    with pytest.raises(InputError, match="is no span of time"):
+    with pytest.raises(InputError, match="is not a span of time"):
         seconds(text)
 
 
 @pytest.mark.parametrize("span", [-1, float("nan"), float("inf"), timedelta(seconds=-1), 1e11, 10**400])
 def test_a_number_that_is_no_span_is_refused(span: Any) -> None:
-    with pytest.raises(InputError, match="is no span of time: it must be zero or more seconds"):
+    with pytest.raises(InputError, match="is not a span of time: it must be zero or more seconds"):
         seconds(span)
 
 

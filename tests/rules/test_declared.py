@@ -100,12 +100,12 @@ def _named(name: str) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "a name that is no text": (lambda: Workflow(5), "5 is no name for a workflow"),  # type: ignore[call-overload]
-    "a name that begins no id": (lambda: Workflow("a\x7fb"), "'a\\x7fb' is no name for a workflow"),
-    "a name with a space at its end": (lambda: Workflow("a "), "'a ' is no name for a workflow"),
+    "a name that is not text": (lambda: Workflow(5), "5 is not a name for a workflow"),  # type: ignore[call-overload]
+    "a name that begins no id": (lambda: Workflow("a\x7fb"), "'a\\x7fb' is not a name for a workflow"),
+    "a name with a space at its end": (lambda: Workflow("a "), "'a ' is not a name for a workflow"),
     "a word for failures": (lambda: flow(on_failure="undoo"), "'undoo'; it must be 'error' or 'undo'"),
     "a cap of nothing": (lambda: flow(cap=0), "the cap of workflow 'flow' is 0; it must be a whole number, 1 or more"),
-    "a cap that is no number": (lambda: flow(cap="x"), "the cap of workflow 'flow' is 'x'"),
+    "a cap that is not a number": (lambda: flow(cap="x"), "the cap of workflow 'flow' is 'x'"),
     "a cap of a function": (lambda: workflow(cap=0)(well), "the cap of workflow 'well' is 0"),
     "a cap of a step": (lambda: step(cap=0), "the cap of step 'well' is 0"),
     "a cap that is true": (lambda: step(cap=True), "the cap of step 'well' is True"),
@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no attempts": (lambda: Retry(0), "Retry(attempts=…) is 0"),
     "attempts that are no number": (lambda: Retry("5"), "Retry(attempts=…) is '5'"),  # type: ignore[arg-type]
     "a factor that is none": (lambda: Retry(factor="2"), "Retry(factor='2')"),  # type: ignore[arg-type]
-    "a first that is none": (lambda: Retry(first="soon"), "Retry(first=…): 'soon' is no span of time"),
+    "a first that is none": (lambda: Retry(first="soon"), "Retry(first=…): 'soon' is not a span of time"),
     "an error instead of a test": (lambda: Retry(on=OSError), "must be a function of the error"),  # type: ignore[arg-type]
     "a version that is text": (lambda: flow(version="2"), "the version of workflow 'flow' is '2'"),
     "a version of a function": (lambda: workflow(version="2")(well), "the version of workflow 'well' is '2'"),  # type: ignore[call-overload]
@@ -138,16 +138,16 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: scheduled(Lead),
         "the data of the schedule of 'flow' does not fit workflow 'flow': company",
     ),
-    "data that is no JSON": (lambda: scheduled(dict, data={"x": Odd()}), "Odd is not JSON"),
-    "a schedule that is none": (lambda: Cron(5), "5 is no cron schedule"),  # type: ignore[arg-type]
-    "a schedule that never comes": (lambda: Cron("0 0 31 4,6 *"), "is no cron schedule"),
-    "a zone that is none": (lambda: Cron("0 2 * * *", tz=5), "5 is no time zone"),  # type: ignore[arg-type]
-    "a zone that is a path": (lambda: Cron("0 2 * * *", tz="Europe"), "'Europe' is no time zone"),
+    "data that is not JSON": (lambda: scheduled(dict, data={"x": Odd()}), "Odd is not JSON"),
+    "a schedule that is none": (lambda: Cron(5), "5 is not a cron schedule"),  # type: ignore[arg-type]
+    "a schedule that never comes": (lambda: Cron("0 0 31 4,6 *"), "is not a cron schedule"),
+    "a zone that is none": (lambda: Cron("0 2 * * *", tz=5), "5 is not a time zone"),  # type: ignore[arg-type]
+    "a zone that is a path": (lambda: Cron("0 2 * * *", tz="Europe"), "'Europe' is not a time zone"),
     "a word for what was missed": (
         lambda: Cron("0 2 * * *", catch_up="al"),  # type: ignore[arg-type]
         "is 'al'; it must be 'last' or 'all' or 'none'",
     ),
-    "a tab that is none": (lambda: Inbox(5), "5 is no tab"),  # type: ignore[arg-type]
+    "a tab that is none": (lambda: Inbox(5), "5 is not a tab"),  # type: ignore[arg-type]
     "an inbox at a text": (lambda: Inbox("Leads", at="0 2 * * *"), "write it as at=Cron("),  # type: ignore[arg-type]
     "one column to write back": (lambda: Inbox("Leads", write_back="score"), "write_back=['score']"),
     "a parameter too many": (
@@ -159,21 +159,21 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a step that yields": (lambda: step(some), "'some' yields, so that calling it does nothing"),
     "a step that yields later": (lambda: step(many), "'many' yields"),
     "a step that is a class": (lambda: step(Odd), "a step must be a function"),
-    "a step that is a text": (lambda: flow().step("next"), "'next' is none"),
-    "a workflow that is a text": (lambda: workflow("name"), "'name' is none"),  # type: ignore[call-overload]
+    "a step that is a text": (lambda: flow().step("next"), "not 'next'"),
+    "a workflow that is a text": (lambda: workflow("name"), "not 'name'"),  # type: ignore[call-overload]
     "a successor that is a function": (lambda: step(then=well), "give a name as text, or a list of names"),
     "a successor in a list": (lambda: step(then=[well]), "then of step 'well' is ["),
     "no successor": (lambda: step(then=None), "then of step 'well' is None"),
     "an earlier name": (lambda: step(was=5), "was of step 'well' is 5"),
     "an earlier name of two": (renamed_twice, "the steps 'a' and 'b' both say was='old'"),
-    "a timeout that is none": (lambda: step(timeout="soon"), "the timeout of step 'well': 'soon' is no span of time"),
-    "no timeout": (lambda: step(timeout=None), "the timeout of step 'well': None is no span of time"),
+    "a bad timeout": (lambda: step(timeout="soon"), "the timeout of step 'well': 'soon' is not a span of time"),
+    "no timeout": (lambda: step(timeout=None), "the timeout of step 'well': None is not a span of time"),
     "a timeout of nothing": (lambda: step(timeout=timedelta(0)), "nothing could be done in it"),
     "a rate of a step": (lambda: step(rate=5), "the rate of step 'well' is 5; write it as rate(10, '1m', 'key')"),
     "a rate of nothing": (lambda: rate(0, "1m", "key"), "a rate of 0 per '1m' lets nothing through"),
     "a rate that is text": (lambda: rate("x", "1m", "key"), "a rate of 'x'"),  # type: ignore[arg-type]
-    "a rate without a key": (lambda: rate(1, "1m", None), "None is no key of a rate"),  # type: ignore[arg-type]
-    "a state that is no text": (lambda: flow().state(5), "5 is no name for a step"),
+    "a rate without a key": (lambda: rate(1, "1m", None), "None is not a key of a rate"),  # type: ignore[arg-type]
+    "a state that is not text": (lambda: flow().state(5), "5 is not a name for a step"),
     "a state that goes nowhere": (lambda: flow().state("a", then=5), "then of state 'a' is 5"),
     "a migration without its version": (lambda: flow().migrate(well), "@migrate(…) of workflow 'flow' begins with is"),
     "a migration that waits": (lambda: flow(version=2).migrate(1)(well), "is 'async def'; it must be a plain function"),
@@ -185,17 +185,17 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "a migration declared twice": (migrated_twice, "declares the migration from version 1 twice"),
     "data of no type": (lambda: scheduled(5), "the data of workflow 'flow' cannot be of type 5"),
     "a result of no type": (lambda: checked(_ending(Odd)), "the result of workflow 'flow' cannot be of type"),
-    "an effect that is no function": (lambda: effect("x"), "an effect must be a function of its Act"),  # type: ignore[call-overload]
+    "an effect that is not a function": (lambda: effect("x"), "an effect must be a function of its Act"),  # type: ignore[call-overload]
     "an effect without its act": (lambda: done(nothing), "its first is its Act: def nothing(act, …)"),
     "an option of an effect": (lambda: done(time_out=5), "@effect takes no option 'time_out'; did you mean 'timeout'?"),
-    "a timeout of an effect": (lambda: done(timeout="x"), "the timeout of effect 'act': 'x' is no span of time"),
+    "a timeout of an effect": (lambda: done(timeout="x"), "the timeout of effect 'act': 'x' is not a span of time"),
     "no time for an effect": (lambda: done(timeout=0), "the timeout of effect 'act' is 0"),
-    "no settling": (lambda: done(settle=None), "the settle of effect 'act': None is no span of time"),
+    "no settling": (lambda: done(settle=None), "the settle of effect 'act': None is not a span of time"),
     "a rate of an effect": (lambda: done(rate="1/s"), "the rate of effect 'act' is '1/s'"),
     "a word for repeating": (lambda: done(repeat="no"), "repeat of effect 'act' is 'no'; it must be True or False"),
     "a probe that is none": (
         lambda: done(probe="find"),
-        "the probe of effect 'act' must be a function; 'find' is none",
+        "the probe of effect 'act' must be a function, not 'find'",
     ),
     "a probe of other arguments": (
         lambda: done(probe=nothing),

@@ -561,7 +561,7 @@ REFUSALS: dict[str, tuple[Callable[[], Move], str]] = {
         lambda: transition.move(a_record(D), NOW, "ann", "next", ["next"], rests=False, ends=False),
         "Invalid state transition: Cannot move from DONE to next. ('r' is DONE)",
     ),
-    "move to a step that is no successor": (
+    "move to a step that is not a successor": (
         lambda: transition.move(a_record(W), NOW, "ann", "nxt", ["next", "archive"], rests=False, ends=False),
         "Invalid state transition: Cannot move from work to nxt. ('r' may go from 'work' to 'archive', 'next')",
     ),

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
         lambda q: q.start("tabel", {}),
         "there is no workflow 'tabel' in this ledger; did you mean 'table'?",
     ),
-    "data that is no JSON": (lambda q: q.start(table, {"x": object()}, id="x"), "object is not JSON"),
+    "data that is not JSON": (lambda q: q.start(table, {"x": object()}, id="x"), "object is not JSON"),
     "data that does not fit": (lambda q: q.start("typed", {}, id="x"), "company: Field required"),
     "other data under the same id": (
         lambda q: q.start(table, {"n": 2}, id="known"),
@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
         ),
     ),
     "a move of nothing": (lambda q: q.move("nobody", "FAILED"), "Record with ID nobody not found."),
-    "a priority that is no number": (
+    "a priority that is not a number": (
         lambda q: q.start(table, {}, id="x", priority="high"),  # type: ignore[arg-type]
         "a priority is a whole number, not 'high'",
     ),
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
     ),
     "a start beyond the calendar": (
         lambda q: q.start(table, {}, id="x", after="3000000d"),
-        "'3000000d' is no span of time: it must be zero or more seconds, and shorter than 300 years",
+        "'3000000d' is not a span of time: it must be zero or more seconds, and shorter than 300 years",
     ),
     "a NUL": (lambda q: q.start(table, {"x": "a\0b"}, id="x"), "it holds a NUL character"),
     "a lone surrogate": (lambda q: q.start(table, {"x": "\ud800"}, id="x"), "it holds a lone surrogate"),
@@ -88,23 +88,23 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
     "a retry of what waits": (lambda q: q.retry("known"), "cannot retry 'known': it is WAITING"),
     "a rewind to no step": (lambda q: q.retry("known", step="PENDIN"), "has no step 'PENDIN'; did you mean 'PENDING'?"),
     "an id with a line break": (lambda q: q.start(table, {}, id="a\nb"), "it holds a control character"),
-    "an empty id": (lambda q: q.start(table, {}, id=""), "is no record id"),
+    "an empty id": (lambda q: q.start(table, {}, id=""), "is not a record id"),
     "a signal to nobody": (lambda q: q.signal("nobody", "go"), "Record with ID nobody not found."),
     "an id with a delete": (lambda q: q.start(table, {}, id="a\x7fb"), "it holds a control character"),
-    "an id that is no text": (lambda q: q.start(table, {}, id=5), "5 is no record id: an id is text"),  # type: ignore[arg-type]
+    "an id that is not text": (lambda q: q.start(table, {}, id=5), "5 is not a record id: an id is text"),  # type: ignore[arg-type]
     "a workflow that is none": (lambda q: q.start(len), "the workflow is <built-in function len>; it must be a name"),  # type: ignore[arg-type]
     "fewer ids than items": (lambda q: q.start_many(table, [{}, {}], ids=["x"]), "item 1 has no id"),
     "letters as ids": (lambda q: q.start_many(table, [{}], ids="x"), "ids must be a list, not str; write ids=[…]"),
     "fields as items": (lambda q: q.start_many(table, {"n": 1}), "items must be a list, not dict"),  # type: ignore[misc]
-    "a look at a number": (lambda q: q.get(5), "5 is no record id: an id is text"),  # type: ignore[arg-type]
-    "a look at nothing": (lambda q: q.get(None), "None is no record id: an id is text"),  # type: ignore[arg-type]
+    "a look at a number": (lambda q: q.get(5), "5 is not a record id: an id is text"),  # type: ignore[arg-type]
+    "a look at nothing": (lambda q: q.get(None), "None is not a record id: an id is text"),  # type: ignore[arg-type]
     "a look at half a character": (lambda q: q.get("\ud800"), "Record with ID '\\ud800' not found."),
-    "a look at a list": (lambda q: q.until_ended(["x"]), "['x'] is no record id"),  # type: ignore[arg-type]
-    "a log of a number": (lambda q: q.events(5), "5 is no record id"),  # type: ignore[arg-type]
-    "a cancellation of a number": (lambda q: q.cancel(5), "5 is no record id"),  # type: ignore[arg-type]
-    "a signal to a number": (lambda q: q.signal(5, "go"), "5 is no record id"),  # type: ignore[arg-type]
+    "a look at a list": (lambda q: q.until_ended(["x"]), "['x'] is not a record id"),  # type: ignore[arg-type]
+    "a log of a number": (lambda q: q.events(5), "5 is not a record id"),  # type: ignore[arg-type]
+    "a cancellation of a number": (lambda q: q.cancel(5), "5 is not a record id"),  # type: ignore[arg-type]
+    "a signal to a number": (lambda q: q.signal(5, "go"), "5 is not a record id"),  # type: ignore[arg-type]
     "a signal that is a number": (lambda q: q.signal("known", 5), "the signal is 5; it must be a name"),  # type: ignore[arg-type]
-    "a doubt about a number": (lambda q: q.resolve(5, happened=True), "5 is no record id"),  # type: ignore[arg-type]
+    "a doubt about a number": (lambda q: q.resolve(5, happened=True), "5 is not a record id"),  # type: ignore[arg-type]
     "a rewind to a number": (lambda q: q.retry("known", step=5), "the step is 5; it must be a name"),  # type: ignore[arg-type]
     "an edit to a number": (
         lambda q: q.edit("known", 5),  # type: ignore[arg-type]
@@ -114,14 +114,14 @@ CASES: dict[str, tuple[Callable[[Client], Awaitable[Any]], str]] = {
         lambda q: q.answer("known", "approve", edits=5),  # type: ignore[arg-type]
         "must be a dict of named fields, not int",
     ),
-    "a status that is none": (lambda q: q.find(status="NOPE"), "'NOPE' is no status; known: 'CANCELLED', 'DONE'"),
-    "a status in small letters": (lambda q: q.find(status=["done"]), "'done' is no status; did you mean 'DONE'?"),  # type: ignore[list-item]
+    "a status that is none": (lambda q: q.find(status="NOPE"), "'NOPE' is not a status; known: 'CANCELLED', 'DONE'"),
+    "a status in small letters": (lambda q: q.find(status=["done"]), "'done' is not a status; did you mean 'DONE'?"),  # type: ignore[list-item]
     "a status that is a number": (lambda q: q.find(status=5), "status must be a list, not int"),  # type: ignore[arg-type]
-    "an order that is none": (lambda q: q.find(order="name"), "'name' is no order; known: 'id', 'place', 'updated'"),
+    "another order": (lambda q: q.find(order="name"), "'name' is not an order; known: 'id', 'place', 'updated'"),
     "a limit below none": (lambda q: q.find(limit=-1), "limit is -1; it must be a whole number, 0 or more"),
     "a halt of a thing": (lambda q: q.halt(table), "it must be a name, as text"),  # type: ignore[arg-type]
     "work by nobody": (lambda q: q.work(concurrency=0), "concurrency is 0; it must be a whole number, 1 or more"),
-    "a span that is none": (lambda q: q.start(table, {}, after="soon"), "'soon' is no span of time"),
+    "a span that is none": (lambda q: q.start(table, {}, after="soon"), "'soon' is not a span of time"),
 }
 
 
@@ -197,7 +197,7 @@ def _machine(*steps: tuple[str, tuple[str, ...]]) -> Workflow[Any, Any, Any]:
         (_machine(), "it has no steps"),
         (
             _machine(("draft", ("reviw",)), ("review", ())),
-            "step 'draft' goes to 'reviw', which is no step; did you mean",
+            "step 'draft' goes to 'reviw', which is not a step; did you mean",
         ),
         (_machine(("a", ("b",)), ("b", ()), ("c", ())), "step 'c' cannot be reached from 'a'"),
         (_machine(("a", ("b", "c")), ("b", ("b",)), ("c", ())), "step 'b' is a trap: no way leads from it to an end"),
@@ -240,21 +240,21 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "an effect without anything": (lambda _: _send(), "called without its Act"),
     "an effect as a call": (lambda run: run.call(send, "ann"), "'send' is an @effect, which is done at most once; use"),
     "an effect under a name": (lambda run: run.once("x", send, "ann"), "write run.once(send.named('x'), …)"),
-    "a name alone": (lambda run: run.once("x"), "run.once('x', …) takes a function after its name; None is none"),
+    "a name alone": (lambda run: run.once("x"), "run.once('x', …) takes a function after its name, not None"),
     "a call of what was called": (lambda run: run.call(_fetch()), "run.call takes a function and then its arguments"),
     "a child by its name": (lambda run: run.child("typed", {}), "run.child takes a Workflow, or a function under @w"),
-    "a map by its name": (lambda run: run.map("typed", []), "'typed' is none"),
-    "a map of a number": (lambda run: run.map(typed, 5), "run.map takes a list of items; 5 is none"),
+    "a map by its name": (lambda run: run.map("typed", []), "not 'typed'"),
+    "a map of a number": (lambda run: run.map(typed, 5), "run.map takes a list of items, not 5"),
     "a map with a word": (lambda run: run.map(typed, [], failures="kep"), "it must be 'fail' or 'keep'"),
     "a map with a limit": (lambda run: run.map(typed, [], limit="x"), "run.map(limit=…) is 'x'; it must be a whole"),
-    "a map with a need": (lambda run: run.map(typed, [], need="x"), "run.map(need='x') is no share"),
+    "a map with a need": (lambda run: run.map(typed, [], need="x"), "run.map(need='x') is not a share"),
     "a map with a key": (lambda run: run.map(typed, [], key="company"), "run.map(key=…) takes a function of an item"),
     "all of a list": (lambda run: run.all([run.call(_fetch), run.call(_fetch)]), "no list; write run.all(*things)"),
     "all of nothing": (lambda run: run.all(None), "no NoneType; write run.all(run.call(…), …)"),
-    "a note that is no text": (lambda run: run.note({"a": 1}), "run.note takes text; {'a': 1} is none"),
-    "a wait for a number": (lambda run: run.wait(5), "run.wait takes the name of a signal; 5 is none"),
-    "a sleep of nothing": (lambda run: run.sleep(None), "None is no span of time"),
-    "a question that is none": (lambda run: run.ask(5), "run.ask takes a question; 5 is none"),
+    "a note that is not text": (lambda run: run.note({"a": 1}), "run.note takes text, not {'a': 1}"),
+    "a wait for a number": (lambda run: run.wait(5), "run.wait takes the name of a signal, not 5"),
+    "a sleep of nothing": (lambda run: run.sleep(None), "None is not a span of time"),
+    "a question that is none": (lambda run: run.ask(5), "run.ask takes a question, not 5"),
     "letters to edit": (lambda run: run.ask("ok?", edit="text"), "run.ask(edit=…) takes a list; write ['text']"),
     "letters to choose": (lambda run: run.ask("ok?", choices="yes"), "run.ask(choices=…) takes a list; write ['yes']"),
     "people that are none": (lambda run: run.ask("ok?", by=5), "run.ask(by=…) is 5"),
@@ -262,8 +262,8 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "an escalation to nobody": (lambda run: run.ask("ok?", escalate="1d"), "must be a span and a person"),
     "a loop without places": (lambda run: run.each(n for n in [1]), "not in a generator; write list(…)"),
     "a loop with a key": (lambda run: run.each([1], key="id"), "run.each(key=…) takes a function of an item"),
-    "a loop that never saves": (lambda run: run.each([1], every="often"), "'often' is no span of time"),
-    "an address of a number": (lambda run: run.signal_url(5), "run.signal_url takes the name of a signal; 5 is none"),
+    "a loop that never saves": (lambda run: run.each([1], every="often"), "'often' is not a span of time"),
+    "an address of a number": (lambda run: run.signal_url(5), "run.signal_url takes the name of a signal, not 5"),
 }
 
 
@@ -292,7 +292,7 @@ async def test_a_plain_step_is_told_that_its_note_is_no_text() -> None:
         record = await trial.start({})
         await trial.settle()
 
-        assert record.status == "ERROR" and "run.note takes text; 5 is none" in record.error
+        assert record.status == "ERROR" and "run.note takes text, not 5" in record.error
 
 
 async def test_a_plain_step_is_told_that_run_all_is_not_for_it() -> None:
@@ -411,7 +411,7 @@ def test_a_file_that_is_no_ledger_is_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ledger", [None, 5, Path("ledger.db")])
 def test_what_is_no_address_is_no_ledger(ledger: Any) -> None:
-    with pytest.raises(InputError, match="is no ledger; give its address as text"):
+    with pytest.raises(InputError, match="is not a ledger; give its address as text"):
         quire.open(ledger)
 
 
@@ -420,8 +420,8 @@ def test_what_is_no_address_is_no_ledger(ledger: Any) -> None:
     [
         (table, "workflows must be a list, not Workflow; write workflows=[…]"),
         ("table", "workflows must be a list, not str"),
-        (["table"], "'table' is no workflow; give the Workflow itself"),
-        ([len], "<built-in function len> is no workflow"),
+        (["table"], "'table' is not a workflow; give the Workflow itself"),
+        ([len], "<built-in function len> is not a workflow"),
     ],
 )
 def test_what_is_no_list_of_workflows_is_refused(workflows: Any, sentence: str) -> None:

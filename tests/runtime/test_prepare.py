@@ -41,7 +41,7 @@ def fits(act: Act[Outbox], to: str, text: str) -> int:
     act.deps.calls.append("check")
     assert act.prepared is None
     if "@" not in to:
-        raise Fail(f"{to!r} is no address")
+        raise Fail(f"{to!r} is not an address")
     return len(text.split())
 
 
@@ -121,7 +121,7 @@ async def test_bad_input_fails_before_there_is_an_intent_and_costs_no_try() -> N
 
         record = await quire.get("m")
         assert (record.status, record.attempt) == (Status.ERROR, 1)
-        assert "'bob' is no address" in (record.last_error or "")
+        assert "'bob' is not an address" in (record.last_error or "")
         assert outbox.calls == ["check"] and not outbox.drafts
         assert not [row for row in await quire.ledger.receipts(record_ids=["m"]) if row.name == "send"]
 

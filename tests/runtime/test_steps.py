@@ -580,9 +580,9 @@ def test_a_schedule_is_right_at_both_clock_changes() -> None:
 
     assert len(cron.between(spring, spring + 3 * 86400)) == 3
     assert len(cron.between(autumn, autumn + 3 * 86400)) == 3
-    with pytest.raises(DefinitionError, match="is no cron schedule"):
+    with pytest.raises(DefinitionError, match="is not a cron schedule"):
         Cron("every day")
-    with pytest.raises(DefinitionError, match="is no time zone"):
+    with pytest.raises(DefinitionError, match="is not a time zone"):
         Cron("0 2 * * *", tz="Berlin")
 
 

@@ -30,7 +30,7 @@ _UNDER_WAY = {
 async def mission_view(ledger: Ledger, record_id: str) -> dict[str, Any]:
     """A mission as JSON: ``agents`` side by side, each with its turns; ``reducer``, ``spent``, ``asks``, ``result``.
 
-    ``record_id`` names the mission or one of its parts. ``InputError``: the record is no mission, or has not begun.
+    ``record_id`` names the mission or one of its parts. ``InputError``: the record is not a mission, or has not begun.
     """
     found = await ledger.load([record_id])
     return story_json(await stories.read(ledger, stories.mission_of(found[0]) if found else record_id))

@@ -21,18 +21,18 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 def checked_id(record_id: object) -> str:
     """The id of a new record, refused unless it can be one."""
     if not isinstance(record_id, str):
-        raise InputError(f"{record_id!r} is no record id: an id is text")
+        raise InputError(f"{record_id!r} is not a record id: an id is text")
     if not record_id or len(record_id) > 500 or record_id != record_id.strip():
-        raise InputError(f"{record_id!r} is no record id: 1 to 500 characters, no space at either end")
+        raise InputError(f"{record_id!r} is not a record id: 1 to 500 characters, no space at either end")
     if CONTROL.search(record_id):
-        raise InputError(f"{record_id!r} is no record id: it holds a control character")
+        raise InputError(f"{record_id!r} is not a record id: it holds a control character")
     return record_id
 
 
 def asked_id(record_id: object) -> str:
     """The id of a record that may be there."""
     if not isinstance(record_id, str):
-        raise InputError(f"{record_id!r} is no record id: an id is text")
+        raise InputError(f"{record_id!r} is not a record id: an id is text")
     if _NO_TEXT.search(record_id):
         raise NotFound(f"Record with ID {record_id!r} not found.")
     return record_id
@@ -79,11 +79,11 @@ def statuses(given: object) -> tuple[Status, ...]:
     words = (given,) if isinstance(given, str) else tuple(several(given, "status"))  # type: ignore[arg-type]  # looked at
     for word in words:
         if word not in Status.__members__.values():
-            raise InputError(f"{word!r} is no status{did_you_mean(str(word).upper(), Status.__members__)}")
+            raise InputError(f"{word!r} is not a status{did_you_mean(str(word).upper(), Status.__members__)}")
     return tuple(Status(word) for word in words)
 
 
 def order(word: str) -> None:
     known = ("id", "updated", "place")
     if word not in known:
-        raise InputError(f"{word!r} is no order{did_you_mean(str(word), known)}")
+        raise InputError(f"{word!r} is not an order{did_you_mean(str(word), known)}")

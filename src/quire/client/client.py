@@ -290,7 +290,7 @@ def _ledger(given: object, clock: Clock) -> Ledger:
     if isinstance(given, str):
         return open_ledger(given, clock)
     if not isinstance(given, Ledger):
-        raise InputError(f"{given!r} is no ledger; give its address as text, as 'sqlite:///ledger.db'")
+        raise InputError(f"{given!r} is not a ledger; give its address as text, as 'sqlite:///ledger.db'")
     return given
 
 

@@ -47,10 +47,10 @@ class Artifacts:
         """Where an artifact of this name stands."""
         parts = name.split("/")
         if not all(parts) or any(part in (".", "..") for part in parts) or len(parts) > 8:
-            raise InputError(f"{name!r} is no name of an artifact; write it like 'brief.md' or 'drafts/brief.md'")
+            raise InputError(f"{name!r} is not a name of an artifact; write it like 'brief.md' or 'drafts/brief.md'")
         kind = parts.pop(0) if len(parts) > 1 else "files"
         if kind.startswith("receipt_"):
-            raise InputError(f"{name!r} is no name of an artifact: 'receipt_…' is the engine's own")
+            raise InputError(f"{name!r} is not a name of an artifact: 'receipt_…' is the engine's own")
         encode = self.layout.names.encode
         return "/".join([f"{self.layout.base}/artifacts", encode(kind), encode(record_id), *map(encode, parts)])
 

@@ -121,7 +121,7 @@ class DriveFolder(Folder):
                 found = await self.drive.files_get(self.root, fields="id,mimeType,trashed")
             if found.get("mimeType") != FOLDER or found.get("trashed"):
                 raise FolderError(
-                    f"{self.url} is no folder, or lies in the bin; give the id of a folder that is in use"
+                    f"{self.url} is not a folder, or lies in the bin; give the id of a folder that is in use"
                 )
             await self._open()
         except BaseException:

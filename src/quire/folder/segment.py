@@ -71,14 +71,14 @@ def read_segment(number: int, content: bytes | None) -> Segment:
         try:
             rows.append(json.loads(text))
         except ValueError:
-            raise FolderError(f"{where!r} line {count} is no JSON") from None
+            raise FolderError(f"{where!r} line {count} is not JSON") from None
     try:
         header = rows[0]
         lines = [Event(**row) for row in rows[1:]]
         right = (header["segment"], header["format"], header["lines"]) == (number, FORMAT, len(lines))
         previous = str(header["previous"])
     except (KeyError, TypeError, IndexError) as error:
-        raise FolderError(f"{where!r} is no segment of the archive: {error!r}") from None
+        raise FolderError(f"{where!r} is not a segment of the archive: {error!r}") from None
     if not right:
         raise FolderError(f"{where!r} is not what its first line says: {compact(header)}")
     return Segment(number, previous, lines, hashlib.sha256(content).hexdigest())

@@ -37,7 +37,7 @@ def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
         return SheetsLedger(url, clock)
     if "://" in url:
         known = "memory:, sqlite:///path, postgresql://…, sheets://SPREADSHEET_ID"
-        raise LedgerError(f"{url!r} is no ledger that Quire knows; it knows {known}")
+        raise LedgerError(f"{url!r} is not a ledger that Quire knows; it knows {known}")
     return _sqlite(url, clock)
 
 

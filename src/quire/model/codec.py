@@ -127,7 +127,7 @@ class Codec:
                 text = self.adapter.dump_json(value, warnings="error").decode()
         except ValueError as error:
             if "surrogates not allowed" in str(error):
-                raise _refused(value, what, "it holds a lone surrogate, which is no text") from None
+                raise _refused(value, what, "it holds a lone surrogate, which is not text") from None
             if problem := self._problem(value):
                 raise _refused(value, what, f"it is declared as {_name(self.type)}, but: {problem}") from error
             found = _CLASS.search(str(error))

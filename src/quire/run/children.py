@@ -81,7 +81,7 @@ def _check(plan: Plan) -> None:
     if plan.limit is not None and plan.limit < 1:
         raise DefinitionError(f"run.map(limit={plan.limit}) would start nothing; the least is 1")
     if not 0.0 <= plan.need <= 1.0:
-        raise DefinitionError(f"run.map(need={plan.need}) is no share; it lies between 0 and 1")
+        raise DefinitionError(f"run.map(need={plan.need}) is not a share; it lies between 0 and 1")
 
 
 def _must_wait(pass_: Pass, key: str, fanin: Fanin) -> bool:

@@ -37,7 +37,7 @@ X = TypeVar("X", default=None)
 
 def _check_text(given: object, takes: str) -> None:
     if not isinstance(given, str):
-        raise DefinitionError(f"{takes}; {given!r} is none")
+        raise DefinitionError(f"{takes}, not {given!r}")
 
 
 def _check_list(given: object, what: str) -> None:
@@ -54,12 +54,12 @@ def _check_escalation(given: object) -> None:
 
 def _check_workflow(given: object, call: str) -> None:
     if not isinstance(given, Workflow):
-        raise DefinitionError(f"{call} takes a Workflow, or a function under @workflow; {given!r} is none")
+        raise DefinitionError(f"{call} takes a Workflow, or a function under @workflow, not {given!r}")
 
 
 def _check_key(given: object, call: str) -> None:
     if given is not None and not callable(given):
-        raise DefinitionError(f"{call}(key=…) takes a function of an item; {given!r} is none")
+        raise DefinitionError(f"{call}(key=…) takes a function of an item, not {given!r}")
 
 
 def _closed(given: object) -> None:
@@ -150,10 +150,10 @@ class Run(Generic[D, X]):
             if isinstance(act, Effect):
                 raise DefinitionError(f"{act.name!r} is an @effect; write run.once({act.name}.named({effect!r}), …)")
             if not callable(act):
-                raise DefinitionError(f"run.once({effect!r}, …) takes a function after its name; {act!r} is none")
+                raise DefinitionError(f"run.once({effect!r}, …) takes a function after its name, not {act!r}")
             effect, args = bare_effect(effect, act), args[1:]
         if not isinstance(effect, Effect):
-            raise DefinitionError(f"run.once takes an @effect, or a name and a function; {effect!r} is neither")
+            raise DefinitionError(f"run.once takes an @effect, or a name and a function, not {effect!r}")
         keys.use_once(pass_, effect.name)
         key = effects.key(pass_, effect)
         return Pending(pass_, f"run.once({effect.name})", lambda: effects.once(pass_, effect, key, args, kwargs))
@@ -171,7 +171,7 @@ class Run(Generic[D, X]):
             raise DefinitionError(f"{fn.name!r} is an @effect, which is done at most once; use run.once({fn.name}, …)")
         if not callable(fn):
             _closed(fn)
-            raise DefinitionError(f"run.call takes a function and then its arguments; {fn!r} is no function")
+            raise DefinitionError(f"run.call takes a function and then its arguments; {fn!r} is not a function")
         name = calls.name_of(fn)
         key = keys.key(pass_, Kind.CALL, name)
         return Pending(pass_, f"run.call({name})", lambda: calls.call(pass_, fn, key, name, args, kwargs))
@@ -299,9 +299,9 @@ class Run(Generic[D, X]):
         if limit is not None:
             declared.whole(limit, "run.map(limit=…)")
         if not declared.is_number(need):
-            raise DefinitionError(f"run.map(need={need!r}) is no share; it lies between 0 and 1")
+            raise DefinitionError(f"run.map(need={need!r}) is not a share; it lies between 0 and 1")
         if not isinstance(items, Iterable):
-            raise DefinitionError(f"run.map takes a list of items; {items!r} is none")
+            raise DefinitionError(f"run.map takes a list of items, not {items!r}")
         _check_key(key, "run.map")
         name = name or workflow.name
         receipt_key = keys.key(pass_, Kind.MAP, name)

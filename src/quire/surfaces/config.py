@@ -205,7 +205,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{str(path)!r} is no TOML: {error}") from error
+        raise ConfigError(f"{str(path)!r} is not TOML: {error}") from error
     if path.name == "pyproject.toml":
         parsed = parsed.get("tool", {}).get("quire", {})
         if not isinstance(parsed, dict):

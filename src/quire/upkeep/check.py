@@ -46,7 +46,7 @@ def rows(path: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]
             try:
                 yield number, json.loads(line)
             except ValueError:
-                problems.append(f"{name} line {number}: it is no JSON")
+                problems.append(f"{name} line {number}: it is not JSON")
 
 
 def chained(previous: str, event: dict[str, Any]) -> str:
@@ -116,7 +116,7 @@ def check_records(pack: str, ends: Ends, problems: list[str]) -> None:
                 f"records.jsonl line {number}: the log of {record_id!r} {had}, "
                 f"but its record says that it ends at line {record['log_seq']}"
             )
-    problems += [f"events.jsonl: {other!r} has a log, but is no record" for other in sorted(set(ends) - seen)]
+    problems += [f"events.jsonl: {other!r} has a log, but is not a record" for other in sorted(set(ends) - seen)]
 
 
 def check_receipts(pack: str, acts: Acts, keys: dict[str, str] | None, problems: list[str]) -> int:
@@ -149,7 +149,7 @@ def main() -> int:
             with open(options.keyring, encoding="utf-8") as file:
                 keys = json.load(file)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"this is no evidence pack: {error}\n")
+        sys.stderr.write(f"this is not an evidence pack: {error}\n")
         return 2
     problems: list[str] = []
     fingerprint = sha256_of(os.path.join(options.pack, "manifest.json"))

@@ -60,7 +60,7 @@ async def export(
     target = Path(to)
     form = form or _form_of(target)
     if form not in FORMS:
-        raise InputError(f"{form!r} is no form of export{did_you_mean(form, FORMS)}")
+        raise InputError(f"{form!r} is not a form of export{did_you_mean(form, FORMS)}")
     query = Query(workflow=workflow, status=tuple(map(Status, status)), limit=PAGE)
     try:
         return await _exported(ledger, target, form, query, folder)

@@ -24,7 +24,7 @@ class PostgresTarget(Target):
         options = parse_qsl(parts.query, keep_blank_values=True)
         self.schema = dict(options).get("schema", "quire_mirror")
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", self.schema):
-            raise InputError(f"{self.schema!r} is no name of a schema; take lower-case letters, digits and underscores")
+            raise InputError(f"{self.schema!r} is not the name of a schema; use lower-case letters, digits and _")
         others = urlencode([(name, value) for name, value in options if name != "schema"])
         self._address = Address(urlunsplit(parts._replace(query=others)))
         self._wire: Wire | None = None

@@ -56,7 +56,7 @@ class Baton(NamedTuple):
         parts = text.split(".")
         numbers = len(parts) == 3 and all(part.isascii() and part.isdigit() and len(part) < 18 for part in parts[:2])
         if not numbers or not (parts[2].isascii() and parts[2].isalnum()):
-            raise InputError(f"{text[:80]!r} is no baton: it is slot.generation.signature, as the last slice sent it")
+            raise InputError(f"{text[:80]!r} is not a baton, slot.generation.signature, as the last slice sent it")
         return cls(int(parts[0]), int(parts[1]), parts[2])
 
 

@@ -227,7 +227,7 @@ class _Verification:
         for name in ("data", "entry", "result", "waits"):
             text = getattr(record, name)
             if text and not _is_json(text):
-                self.differs("record", record.record_id, f"its {name} is no JSON: {text[:60]!r}")
+                self.differs("record", record.record_id, f"its {name} is not JSON: {text[:60]!r}")
         lines = await self._chain(record, log)
         for kept in receipts:
             if receipt.has_file(kept):
@@ -504,7 +504,7 @@ def _swept_later(shown: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 
 def _first_difference(shown: Mapping[str, Any] | None, right: Mapping[str, Any], loose: Collection[str] = ()) -> str:
     if shown is None:
-        return "it is no JSON object any more"
+        return "it is not a JSON object any more"
     for name, value in right.items():
         if name not in loose and shown.get(name) != value:
             return f"{name!r} is {_short(shown.get(name))}, the ledger says {_short(value)}"

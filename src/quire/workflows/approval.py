@@ -161,7 +161,8 @@ def check_vote(wait: Wait, vote: Vote, groups: Mapping[str, Sequence[str]] | Non
     about = wait.about or {}
     choices = about.get("choices", [])
     if vote.choice not in choices:
-        raise InputError(f"{vote.choice!r} is no answer to {about.get('text')!r}{did_you_mean(vote.choice, choices)}")
+        hint = did_you_mean(vote.choice, choices)
+        raise InputError(f"{vote.choice!r} is not an answer to {about.get('text')!r}{hint}")
     if vote.seen and vote.seen != about.get("hash") and vote.seen != wait.name:
         raise IllegalMove(
             f"what is asked has changed since it was shown: it is now {about.get('text')!r} "

@@ -74,7 +74,7 @@ def function(fn: Any, what: str, argument: str) -> None:
     """Refuse what cannot be called with one argument, or does nothing when it is called."""
     name = getattr(fn, "__name__", None)
     if not callable(fn) or inspect.isclass(fn) or not name:
-        raise DefinitionError(f"a {what} must be a function of one argument, ({argument}); {fn!r} is none")
+        raise DefinitionError(f"a {what} must be a function of one argument, ({argument}), not {fn!r}")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise DefinitionError(f"the {what} {name!r} yields, so that calling it does nothing; let it return")
     if not accepts(fn, 1):

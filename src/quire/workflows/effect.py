@@ -382,7 +382,7 @@ _OPTIONS = (
 def _check(fn: Any, options: Mapping[str, Any]) -> None:
     """Refuse an effect that could not be done, probed or undone as it is declared."""
     if not callable(fn) or inspect.isclass(fn) or not hasattr(fn, "__qualname__"):
-        raise DefinitionError(f"an effect must be a function of its Act, (act, …); {fn!r} is none")
+        raise DefinitionError(f"an effect must be a function of its Act, (act, …), not {fn!r}")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise DefinitionError(f"the effect {fn.__qualname__!r} yields, so that calling it does nothing; let it return")
     whose = f"effect {fn.__qualname__!r}"
@@ -392,7 +392,7 @@ def _check(fn: Any, options: Mapping[str, Any]) -> None:
         raise DefinitionError(f"{whose} takes no parameter; its first is its Act: def {fn.__name__}(act, …)")
     for word in ("probe", "undo"):
         if options.get(word) is not None and not callable(options[word]):
-            raise DefinitionError(f"the {word} of {whose} must be a function; {options[word]!r} is none")
+            raise DefinitionError(f"the {word} of {whose} must be a function, not {options[word]!r}")
     probe, undo = options.get("probe"), options.get("undo")
     named = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     if probe is not None and not declared.accepts(probe, places, named):
@@ -433,5 +433,5 @@ def rate(count: float, per: Span, key: str) -> Rate:
             f"a rate of {count!r} per {per!r} lets nothing through; write it as rate(10, '1m', 'key')"
         )
     if not declared.is_text(key):
-        raise DefinitionError(f"{key!r} is no key of a rate: it is a name that steps and effects share")
+        raise DefinitionError(f"{key!r} is not a key of a rate: it is a name that steps and effects share")
     return Rate(key, float(count), seconds(per))

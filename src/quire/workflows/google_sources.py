@@ -77,7 +77,7 @@ class Inbound:
     def __post_init__(self) -> None:
         _check(self, self.address, "address", self.every)
         if "@" not in self.address:
-            raise DefinitionError(f"{self.address!r} is no address; write it like Inbound('support@example.org')")
+            raise DefinitionError(f"{self.address!r} is not an address; write it like Inbound('support@example.org')")
         if not declared.is_text(self.label):
             raise DefinitionError(f"label of Inbound({self.address!r}) is {self.label!r}; it has a name")
 

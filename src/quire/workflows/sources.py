@@ -29,13 +29,14 @@ class Cron:
         try:
             zone = self._zone()
         except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
-            raise DefinitionError(f"{self.tz!r} is no time zone; write it like 'Europe/Berlin'") from error
+            raise DefinitionError(f"{self.tz!r} is not a time zone; write it like 'Europe/Berlin'") from error
         if not isinstance(self.spec, str):
-            raise DefinitionError(f"{self.spec!r} is no cron schedule; write it like '0 2 * * *'")
+            raise DefinitionError(f"{self.spec!r} is not a cron schedule; write it like '0 2 * * *'")
         try:
             CronSim(self.spec, datetime(2026, 1, 1, tzinfo=zone))
         except CronSimError as error:
-            raise DefinitionError(f"{self.spec!r} is no cron schedule ({error}); write it like '0 2 * * *'") from error
+            problem = f"{self.spec!r} is not a cron schedule ({error})"
+            raise DefinitionError(f"{problem}; write it like '0 2 * * *'") from error
         declared.word(self.catch_up, ("last", "all", "none"), f"catch_up of Cron({self.spec!r})")
 
     def _zone(self) -> tzinfo:
@@ -71,7 +72,7 @@ class Inbox:
 
     def __post_init__(self) -> None:
         if not declared.is_text(self.tab):
-            raise DefinitionError(f"{self.tab!r} is no tab; write it like Inbox('Leads')")
+            raise DefinitionError(f"{self.tab!r} is not a tab; write it like Inbox('Leads')")
         if self.at is not None and not isinstance(self.at, Cron):
             raise DefinitionError(f"at of Inbox({self.tab!r}) is {self.at!r}; write it as at=Cron('0 2 * * *')")
         if isinstance(self.write_back, str):
@@ -114,7 +115,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if not declared.is_text(self.tab):
-            raise DefinitionError(f"{self.tab!r} is no tab; write it like Table('Orders', status='Task_Status')")
+            raise DefinitionError(f"{self.tab!r} is not a tab; write it like Table('Orders', status='Task_Status')")
         whose = f"Table({self.tab!r})"
         named: dict[str, object] = {"status": self.status, "id": self.id, "context": self.context}
         for name, value in named.items():

@@ -163,7 +163,7 @@ class Workflow(Generic[D, R, X]):
         # Ids of records begin with it.
         fits = declared.is_text(name) and name.isprintable() and name == name.strip() and len(name) <= 400
         if not fits or any(ch in name for ch in "/~|") or name.startswith("@"):
-            raise DefinitionError(f"{name!r} is no name for a workflow: letters, digits, '_', '-', '.' are")
+            raise DefinitionError(f"{name!r} is not a name for a workflow: letters, digits, '_', '-', '.' are")
         whose = f"workflow {name!r}"
         declared.whole(version, f"the version of {whose}")
         declared.cap(cap, whose)
@@ -282,7 +282,7 @@ class Workflow(Generic[D, R, X]):
 
     def _add(self, step: Step) -> None:
         if not declared.is_text(step.name) or step.name.startswith("@"):
-            raise DefinitionError(f"{step.name!r} is no name for a step: letters, digits, '_' are")
+            raise DefinitionError(f"{step.name!r} is not a name for a step: letters, digits, '_' are")
         if step.name in self.steps:
             raise DefinitionError(f"workflow {self.name!r} declares the step {step.name!r} twice")
         self.steps[step.name] = step
@@ -458,7 +458,7 @@ class Workflow(Generic[D, R, X]):
         found = []
         for step in self.steps.values():
             found += [
-                f"step {step.name!r} goes to {name!r}, which is no step{did_you_mean(name, self.steps)}"
+                f"step {step.name!r} goes to {name!r}, which is not a step{did_you_mean(name, self.steps)}"
                 for name in step.then
                 if name not in self.steps
             ]
@@ -706,7 +706,7 @@ class Registry:
 
     def add(self, made: Workflow[Any, Any, Any] | object) -> None:
         if not isinstance(made, Workflow):
-            raise InputError(f"{made!r} is no workflow; give the Workflow itself, or the function under @workflow")
+            raise InputError(f"{made!r} is not a workflow; give the Workflow itself, or the function under @workflow")
         made.check()
         known = self.workflows.get(made.name)
         if known is not None and known is not made:

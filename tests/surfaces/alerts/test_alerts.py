@@ -313,10 +313,10 @@ def test_a_page_survives_the_way_through_the_ledger() -> None:
     ("told", "words"),
     [
         ({"quiet": "1h"}, "no channel"),
-        ({"ops": "pigeon:x"}, "is no way"),
+        ({"ops": "pigeon:x"}, "is not a way"),
         ({"ops": "slack:nothing"}, "an http address"),
         ({"ops": "slack:$NOT_THERE"}, "has no NOT_THERE"),
-        ({"ops": "mailto:ann"}, "is no e-mail address"),
+        ({"ops": "mailto:ann"}, "is not an e-mail address"),
         ({"ops": "mailto:ann@x.eu"}, "mail needs smtp"),
         ({"ops": "mailto:ann@x.eu", "smtp": "smtp://mail.x.eu:99999"}, "mail needs smtp"),
         ({"ops": "webhook:http://x.eu:99999"}, "an http address"),

@@ -155,7 +155,7 @@ async def test_a_viewer_looks_and_an_operator_starts_and_cancels(tmp_path: Path)
             with pytest.raises(InvalidParamsError, match="needs topic"):
                 await sent(ann, message(id_="msg-2"))
             here.do(lambda client: client.start("order", {}, id="an_order"))
-            for other in ("nothing", "an_order"):  # a record of another workflow is no task of this mission
+            for other in ("nothing", "an_order"):  # a record of another workflow is not a task of this mission
                 with pytest.raises(TaskNotFoundError, match="has no task"):
                     await ann.get_task(pb.GetTaskRequest(id=other))
         async with agent(here.url, viewer) as vic:

@@ -168,7 +168,7 @@ async def test_prompts_are_listed_and_filled_and_bad_ones_refused(tmp_path: Path
     assert names == set(PROMPTS)
     [message] = prompt.messages
     assert message.content.type == "text"
-    assert "workflow publish: about {record_id}\n" in message.content.text  # what a person gives is no template
+    assert "workflow publish: about {record_id}\n" in message.content.text  # what a person gives is not a template
 
 
 def test_every_prompt_fills_without_a_hole() -> None:

@@ -69,6 +69,6 @@ def test_what_is_configured_wrongly_is_one_sentence(empty: Project) -> None:
     empty.write("flows.py", FLOWS)
     base = 'flows = ["flows.py"]\nledger = "sqlite:///ledger.db"\n'
     empty.write("quire.toml", f'{base}[alerts]\nops = "pigeon:x"\n')
-    assert "is no way" in empty.error("worker", "--until-idle", code=2)
+    assert "is not a way" in empty.error("worker", "--until-idle", code=2)
     empty.write("quire.toml", f'{base}[telemetry]\notlp = "collector"\n')
     assert "the address of a collector" in empty.error("worker", "--until-idle", code=2)

@@ -72,7 +72,7 @@ def test_several_flows_in_one_variable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("ledger = \n", "is no TOML: Invalid value (at line 1"),
+        ("ledger = \n", "is not TOML: Invalid value (at line 1"),
         ('who = "x"\nlegder = "y"\n', "line 2: there is no key 'legder'; did you mean 'ledger'?"),
         ('who = "x"\nledger = 3\n', "line 2: 'ledger' must be a text, not 3"),
         ("flows = [1]\n", "line 1: 'flows' must be a list of texts, not [1]"),

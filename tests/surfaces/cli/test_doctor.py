@@ -54,7 +54,7 @@ def test_what_is_said_of_the_sqlite_library(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_file_that_is_no_ledger(empty: Project) -> None:
     empty.write("quire.toml", 'ledger = "x.db"\n')
-    empty.write("x.db", "this is no database, but it is long enough to be looked at as one" * 20)
+    empty.write("x.db", "this is not a database, but it is long enough to be looked at as one" * 20)
 
     assert any("is not a ledger" in text for text in findings(empty, code=3)["problem"])
     assert "is not a ledger" in empty.error("list", code=2)

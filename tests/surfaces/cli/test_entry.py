@@ -319,7 +319,7 @@ def test_init_writes_what_runs_and_leaves_what_is_there(empty: Project) -> None:
     (empty.path / "shop" / "quire.toml").write_text('who = "mine"\n')
     assert "left quire.toml as it is" in empty.quire("init").stdout
     assert (empty.path / "shop" / "quire.toml").read_text() == 'who = "mine"\n'
-    assert "no address of a ledger" in empty.error("init", "other", "--ledger", 'x"\ny', code=2)
+    assert "not an address of a ledger" in empty.error("init", "other", "--ledger", 'x"\ny', code=2)
     assert "cannot be written" in empty.error("init", "/proc/nowhere", code=2)
 
 
@@ -355,9 +355,9 @@ def test_init_for_a_sheet_writes_its_address_and_it_is_a_ledger_then(empty: Proj
 @pytest.mark.parametrize(
     ("url", "code", "told"),
     [
-        ("https://example.org/d/x", 2, "is no Google Sheet"),
+        ("https://example.org/d/x", 2, "is not a Google Sheet"),
         ("postgresql://127.0.0.1:1/x", 1, "no PostgreSQL server answers"),
-        ("ftp://x", 2, "is no ledger that Quire knows"),
+        ("ftp://x", 2, "is not a ledger that Quire knows"),
     ],
 )
 def test_init_for_a_ledger_that_does_not_answer_writes_nothing(empty: Project, url: str, code: int, told: str) -> None:

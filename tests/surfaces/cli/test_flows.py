@@ -20,14 +20,14 @@ from tests.surfaces.cli.conftest import FLOWS, Project
         ("x = 1\n\ny = x / 0\n", "line 3: ZeroDivisionError: division by zero"),
         ("x = 1\n", "there is no workflow in"),
         ("raise SystemExit(3)\n", "ends the process when it is loaded"),
-        ("import quire\nquire.Workflow('a/b')\n", "line 2: 'a/b' is no name for a workflow"),
+        ("import quire\nquire.Workflow('a/b')\n", "line 2: 'a/b' is not a name for a workflow"),
         ("import quire\nw = quire.Workflow('w', cap=0)\n", "line 2: the cap of workflow 'w' is 0"),
         (
             "import quire\nw = quire.Workflow('w', data=5)\nw.state('a')\n",
             "the data of workflow 'w' cannot be of type 5",
         ),
         ("import quire\nw = quire.Workflow('w')\n", "workflow 'w' cannot run: it has no steps"),
-        ("import quire\nw = quire.Workflow('w')\nw.state('a', then='b')\n", "goes to 'b', which is no step"),
+        ("import quire\nw = quire.Workflow('w')\nw.state('a', then='b')\n", "goes to 'b', which is not a step"),
     ],
 )
 def test_a_wrong_flow_file_is_told_in_one_sentence(empty: Project, text: str, told: str) -> None:
@@ -53,7 +53,7 @@ def test_a_file_that_has_the_name_of_a_module(empty: Project) -> None:
 def test_a_file_that_is_no_module(empty: Project) -> None:
     empty.write("my-flows.py", FLOWS)
 
-    assert "is no Python module" in empty.error("worker", "my-flows.py", code=2)
+    assert "is not a Python module" in empty.error("worker", "my-flows.py", code=2)
 
 
 def test_flows_import_what_lies_beside_them(empty: Project) -> None:

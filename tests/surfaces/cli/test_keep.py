@@ -125,9 +125,9 @@ def test_what_ended_lately_stays(done: Project) -> None:
     before = done.contents()[:2]
 
     assert "there is nothing to archive" in done.quire("rotate", "--folder", "files").stdout
-    assert "no span of time" in done.error("rotate", "--older", "x", code=2)
+    assert "not a span of time" in done.error("rotate", "--older", "x", code=2)
     assert "the archive needs a folder" in done.error("rotate", code=2)
-    assert "is no folder: a directory, or drive://FOLDER_ID" in done.error(
+    assert "is not a folder: a directory, or drive://FOLDER_ID" in done.error(
         "verify", "--config", _remote(done, "ftp://x"), code=2
     )
     assert "names no folder" in done.error("verify", "--config", _remote(done, "drive://"), code=2)
@@ -213,7 +213,7 @@ def test_an_export_that_cannot_be(done: Project) -> None:
     done.quire("export", code=2)
     done.quire("export", "", code=2)
     done.quire("export", "/proc/nowhere/x.csv", code=2)
-    assert "no form of export" in done.error("export", "out.pdf", code=2)
+    assert "not a form of export" in done.error("export", "out.pdf", code=2)
     assert "there is no workflow 'nope'" in done.error("export", "out.csv", "--workflow", "nope", code=4)
     done.quire("export", "out.csv", "--format", "pdf", code=2)
     assert not (done.path / "out.csv").exists()
@@ -407,7 +407,7 @@ def test_addresses_that_cannot_be_promoted(done: Project) -> None:
     assert "name a ledger that stays" in done.error("promote", "ledger.db", "memory:", code=2)
     assert "name a ledger that stays" in done.error("promote", "memory:", "new.db", code=2)
     assert "there is no ledger" in done.error("promote", "nope.db", "new.db", code=4)
-    assert "no ledger that Quire knows" in done.error("promote", "ledger.db", "ftp://x", code=2)
+    assert "not a ledger that Quire knows" in done.error("promote", "ledger.db", "ftp://x", code=2)
     done.quire("promote", "ledger.db", "new.db", "--late", "--abort", code=2)
     done.quire("promote", "ledger.db", code=2)
 

@@ -213,7 +213,7 @@ def test_an_edit_in_an_editor(asking: Project, monkeypatch: pytest.MonkeyPatch) 
 
     editor.write_text("import sys\nopen(sys.argv[1], 'w').write('no json')\n")
     before = asking.record("a")
-    assert "is no JSON" in asking.error("edit", "a", code=2)
+    assert "is not JSON" in asking.error("edit", "a", code=2)
     assert asking.record("a") == before
 
 

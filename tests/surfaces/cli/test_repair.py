@@ -52,7 +52,7 @@ def test_a_retry_that_cannot_be(failed: Project) -> None:
     assert "not found" in failed.error("retry", "nope", code=4)
     assert "has no step 'psot'; did you mean 'post'?" in failed.error("retry", "e1", "--from", "psot", code=4)
     assert "only ERROR and CANCELLED are retried, not DONE" in failed.error("retry", "--status", "DONE", code=2)
-    assert "no condition" in failed.error("retry", "--where", "nothing", code=2)
+    assert "not a condition" in failed.error("retry", "--where", "nothing", code=2)
     for words in ((), ("e1", "--status", "ERROR"), ("--status", "ERROR", "--from", "post"), ("--status", "BROKEN")):
         failed.quire("retry", *words, code=2)
 
@@ -126,7 +126,7 @@ def test_halt_and_what_it_cancelled(project: Project) -> None:
 
 
 def test_a_halt_that_is_not_quiet_in_time_says_so(project: Project) -> None:
-    assert "no span of time" in project.error("halt", "--wait", "--timeout", "ever", code=2)
+    assert "not a span of time" in project.error("halt", "--wait", "--timeout", "ever", code=2)
     assert project.json()[0]["halted"] == []
 
 

@@ -80,7 +80,7 @@ def test_a_field_twice_is_refused() -> None:
 def test_data_must_be_an_object() -> None:
     with pytest.raises(InputError, match="object of named fields"):
         given("[1]", [])
-    with pytest.raises(InputError, match="no JSON"):
+    with pytest.raises(InputError, match="not JSON"):
         given("{", [])
     with pytest.raises(InputError, match="cannot be read"):
         given("@nowhere.json", [])
@@ -135,7 +135,7 @@ def test_a_start_later_and_with_a_priority(project: Project) -> None:
     record = project.record("a")
     assert record.priority == 5
     assert record.due_at is not None and record.due_at - record.created_at > 3500
-    assert "no span of time" in project.error("start", "publish", "keyword=x", "--after", "soon", code=2)
+    assert "not a span of time" in project.error("start", "publish", "keyword=x", "--after", "soon", code=2)
 
 
 def test_numbers_that_no_store_takes_are_refused(project: Project) -> None:
@@ -275,7 +275,7 @@ def test_an_id_column_of_ones_own(project: Project) -> None:
         ("", "the file is empty"),
         ("a,,b\n", "column 2 has no name"),
         ("a,a\n", "the column 'a' stands twice"),
-        ('"a\n', "line 1 is no CSV"),
+        ('"a\n', "line 1 is not CSV"),
     ],
 )
 def test_a_header_that_cannot_be_used(project: Project, text: str, told: str) -> None:
@@ -313,8 +313,8 @@ def test_nothing_starts_while_it_is_halted(project: Project) -> None:
 
 def test_ids_that_cannot_be(project: Project) -> None:
     for record_id in ("", " a", "a\nb", "x" * 501):
-        assert "no record id" in project.error("start", "publish", "keyword=x", "--id", record_id, code=2)
-    assert "is no text" in project.error("start", "publish", "keyword=x", "--id", "\ud800", code=2)
+        assert "not a record id" in project.error("start", "publish", "keyword=x", "--id", record_id, code=2)
+    assert "is not text" in project.error("start", "publish", "keyword=x", "--id", "\ud800", code=2)
 
 
 def test_ids_of_any_script(project: Project) -> None:
@@ -409,14 +409,14 @@ def test_a_line_that_is_no_utf_8_is_told_as_such(project: Project, name: str, co
 
     *bad, last = project.json("start", "publish", "--from", name, code=2)
 
-    assert bad == [{"line": 3, "problem": "no UTF-8: save the file as UTF-8 and give it again"}]
+    assert bad == [{"line": 3, "problem": "not UTF-8: save the file as UTF-8 and give it again"}]
     assert last == {"started": 1, "again": 0, "bad": 1}
 
 
 def test_a_file_in_another_encoding_is_told_as_such(project: Project) -> None:
     (project.path / "k.csv").write_bytes("record_id,keyword\na,x\n".encode("utf-16"))
 
-    assert "line 1 is no UTF-8: save the file as UTF-8" in project.error("start", "publish", "--from", "k.csv", code=2)
+    assert "line 1 is not UTF-8: save the file as UTF-8" in project.error("start", "publish", "--from", "k.csv", code=2)
 
 
 def test_whoever_stops_a_start_hears_how_many_were_started(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

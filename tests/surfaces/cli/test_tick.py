@@ -55,7 +55,7 @@ async def test_a_baton_is_good_once_and_an_older_one_does_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "1.2", "a.b.c", "1.2.", "1.2.x y", "-1.2.ab", "1" * 30 + ".2.ab", "١.2.ab"])
 def test_what_is_no_baton(text: str) -> None:
-    with pytest.raises(InputError, match="no baton"):
+    with pytest.raises(InputError, match="not a baton"):
         relay.Baton.parse(text)
 
 
@@ -157,7 +157,7 @@ def test_a_forged_baton_is_refused(slow: Project) -> None:
     before = slow.contents()
 
     assert "was not signed by this ledger" in slow.error("tick", "--baton", "0.1." + "a" * 40, code=2)
-    assert "is no baton" in slow.error("tick", "--baton", "nonsense", code=2)
+    assert "is not a baton" in slow.error("tick", "--baton", "nonsense", code=2)
     assert "takes an http address" in slow.error("tick", "--call", "file:///etc/passwd", code=2)
     for words in (("--budget", "0s"), ("--budget", "x"), ("--chains", "0"), ("--chains", "65"), ("--period", "0s")):
         slow.quire("tick", *words, code=2)

@@ -132,7 +132,7 @@ async def test_callers_of_the_configuration_come_in_with_their_key() -> None:
     async with opened() as client:
         async with calling(client, token="the key", callers={"ci": f"viewer:{hash_}"}, **ELSEWHERE) as http:
             told = (await http.get("/api/session")).json()
-        with pytest.raises(InputError, match="is no role"):
+        with pytest.raises(InputError, match="is not a role"):
             async with calling(client, callers={"ci": f"king:{hash_}"}):
                 pass
 

@@ -28,6 +28,10 @@ pytestmark = pytest.mark.slow
 
 FREE = Limits(rate=1e6, burst=1_000_000, stranger_rate=1e6, stranger_burst=1_000_000, mistake_rate=1e6)
 
+#: The parser's own answer to headers that HTTP does not allow, which older versions of schemathesis send: such a
+#: request never reaches the API.
+NOT_HTTP = b"Invalid HTTP request received."
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -68,6 +72,8 @@ def explored(site: Site, mode: GenerationMode, examples: int) -> Counter[int]:
             aimed(case, seen.total())
             answer = case.call()
             seen[answer.status_code] += 1
+            if answer.status_code == 400 and answer.content == NOT_HTTP:
+                return
             case.validate_response(answer, checks=CHECKS)
 
         with contextlib.suppress(Unsatisfiable):  # an address without parameters cannot be called wrongly

@@ -53,7 +53,7 @@ def test_headers_without_an_end_are_cut_off(site: Site) -> None:
     ("content", "kind", "status", "words"),
     [
         ('{"workflow": "order"}', "text/plain", 422, "must be JSON, and say so: Content-Type: application/json"),
-        ("not json", "application/json", 422, "the body is no JSON: expecting value at character 0"),
+        ("not json", "application/json", 422, "the body is not JSON: expecting value at character 0"),
         ('{"workflow": 7}', "application/json", 422, "body.workflow: Input should be a valid string"),
         ('{"data": ' + "[" * 50_000 + "]" * 50_000 + "}", "application/json", 400, "nested too deeply"),
     ],
@@ -74,5 +74,5 @@ async def test_an_origin_that_is_no_address_is_another_page() -> None:
 
 
 def test_an_address_of_another_machine_is_told() -> None:
-    with pytest.raises(OSError, match=r"192\.0\.2\.1:0 is no address of this machine"):
+    with pytest.raises(OSError, match=r"192\.0\.2\.1:0 is not an address of this machine"):
         serving._bound("192.0.2.1", 0)

@@ -101,7 +101,7 @@ def _must_be(run: Mission, *, part: bool) -> None:
     if part and not is_part(run.data):
         raise Fail(f"{run.record_id!r} is a mission; turns are taken by its parts, the records below it")
     if not part and not is_mission(run.data):
-        raise Fail(f"{run.record_id!r} is no mission that has begun; rewind the record above it")
+        raise Fail(f"{run.record_id!r} is not a mission that has begun; rewind the record above it")
 
 
 async def _new_mission(run: Mission, blueprint: Blueprint) -> dict[str, Any]:

@@ -187,7 +187,7 @@ async def read(ledger: Ledger, mission_id: str) -> Story:
     data = parse(record.data)
     if not is_mission(data):
         why = "it has not begun yet" if record.status is Status.PENDING else f"it is a record of {record.workflow!r}"
-        raise InputError(f"{mission_id!r} is no mission under way: {why}")
+        raise InputError(f"{mission_id!r} is not a mission under way: {why}")
     parts = await ledger.find(Query(parent_id=mission_id, order="id", limit=100_000))
     receipts = await ledger.receipts(record_ids=[mission_id, *(part.record_id for part in parts)])
     calls = calls_of(receipts, [record, *parts])

@@ -24,7 +24,7 @@ class Address:
         try:
             parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
-            raise LedgerError(f"this is no address of a PostgreSQL database: {str(error).strip()}") from None
+            raise LedgerError(f"this is not an address of a PostgreSQL database: {str(error).strip()}") from None
         given = {name: value for name, value in parts.items() if value is not None}
         self._conninfo = make_conninfo(
             "",

@@ -53,7 +53,7 @@ async def adopt(ledger: SheetsLedger, by: str) -> Adopted:
         adopted = _asked(tables)
         if not adopted.asks:
             raise LedgerError(
-                f"the book {ledger.spreadsheet_id} is no copy and was not restored: there is nothing to adopt"
+                f"the book {ledger.spreadsheet_id} is not a copy and was not restored: there is nothing to adopt"
             )
         return adopted
     if tables.sealed:

@@ -97,14 +97,14 @@ def _channel(name: str, text: str, environ: Mapping[str, str]) -> Channel:
     way, colon, target = text.partition(":")
     if not colon or way not in WAYS:
         raise InputError(
-            f"alerts.{name}: {way!r} is no way; write gchat:, slack:, webhook: or mailto: before the address"
+            f"alerts.{name}: {way!r} is not a way to send; write gchat:, slack:, webhook: or mailto: before the address"
         )
     target = _resolved(name, target, environ)
     if way == "mailto":
         people = [person.strip() for person in target.split(",")]
         for person in people:
             if not re.fullmatch(r"[^\s@<>,;:]+@[^\s@<>,;:]+", person):
-                raise InputError(f"alerts.{name}: {person!r} is no e-mail address")
+                raise InputError(f"alerts.{name}: {person!r} is not an e-mail address")
         return Channel(name, way, ",".join(people))
     if urlsplit(target).scheme not in ("http", "https") or not _host(target):
         raise InputError(f"alerts.{name}: after {way}: comes an http address, or $NAME of a variable that holds one")

@@ -185,7 +185,7 @@ def _check_text(words: Sequence[str]) -> None:
     """Refuse texts that no store, no file name and no terminal takes, before the command begins."""
     for word in words:
         if "\x00" in word or _NO_TEXT.search(word):
-            raise click.UsageError(f"{word[:80]!r} is no text: it holds a NUL character, or bytes that are no UTF-8")
+            raise click.UsageError(f"{word[:80]!r} is not text: it holds a NUL character, or bytes that are not UTF-8")
 
 
 _NO_TEXT = re.compile("[\ud800-\udfff]")

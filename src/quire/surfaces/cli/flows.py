@@ -84,7 +84,7 @@ def load_module(path: Path) -> Any:
     path = path.resolve()
     name = path.stem
     if path.suffix != ".py" or not name.isidentifier():
-        raise FlowError(f"{str(path)!r} is no Python module; name it like 'flows.py'")
+        raise FlowError(f"{str(path)!r} is not a Python module; name it like 'flows.py'")
     known = sys.modules.get(name)
     if known is not None:
         if getattr(known, "__file__", None) and Path(str(known.__file__)).resolve() == path:

@@ -18,7 +18,7 @@ def statuses(ctx: click.Context, param: click.Parameter, words: Sequence[str]) -
     for word in (part.strip() for text in words for part in text.split(",")):
         name = word.upper().replace("-", "_")
         if name not in Status.__members__:
-            raise click.BadParameter(f"{word!r} is no status{did_you_mean(name, Status.__members__)}", ctx, param)
+            raise click.BadParameter(f"{word!r} is not a status{did_you_mean(name, Status.__members__)}", ctx, param)
         found.append(Status(name))
     return tuple(dict.fromkeys(found))
 

@@ -25,7 +25,7 @@ def pairs(words: Sequence[str], schema: Schema = None) -> dict[str, Any]:
         is_json = name.endswith(":")
         name = name.removesuffix(":").strip()
         if not equals or not name:
-            raise InputError(f"{word!r} is no field: write it like keyword=quires, or count:=3 for JSON")
+            raise InputError(f"{word!r} is not a field: write it like keyword=quires, or count:=3 for JSON")
         if name in found:
             raise InputError(f"the field {name!r} is given twice")
         found[name] = parsed(text, f"the field {name!r}") if is_json else fitted(name, text, schema)
@@ -37,7 +37,7 @@ def parsed(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{what} is no JSON: {error}") from error
+        raise InputError(f"{what} is not JSON: {error}") from error
 
 
 def given(data: str | None, words: Sequence[str], schema: Schema = None) -> dict[str, Any]:

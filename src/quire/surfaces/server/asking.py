@@ -69,7 +69,7 @@ def unslashed(text: str) -> str:
     """A name from the address, with the slashes that stand inside it (see ``Gate``); refused if it can be none."""
     text = name_of(text)
     if CONTROL.search(text):
-        raise NotFound(f"{text!r} is no name here: it holds a control character")
+        raise NotFound(f"{text!r} is not a name here: it holds a control character")
     return text
 
 

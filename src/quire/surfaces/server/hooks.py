@@ -157,7 +157,7 @@ def event_of(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError):
-        raise InputError("the body is no JSON") from None
+        raise InputError("the body is not JSON") from None
     if not isinstance(value, dict):
         raise InputError("the body must be an object of named fields")
     return value
@@ -174,7 +174,7 @@ def pushed(body: bytes) -> tuple[str, dict[str, Any]]:
     try:
         raw = base64.b64decode(str(message.get("data") or ""), validate=True)
     except ValueError:
-        raise InputError("the message's 'data' is no base64") from None
+        raise InputError("the message's 'data' is not base64") from None
     return message_id, event_of(raw)
 
 

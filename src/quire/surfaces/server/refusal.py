@@ -58,7 +58,7 @@ WORDS = {
     410: "It was there and is not any more.",
     412: "The record has changed since it was read.",
     413: "The body is too large.",
-    415: "The body is no JSON.",
+    415: "The body is not JSON.",
     422: "What was sent does not have the right shape.",
     423: "The ledger, or the workflow, is halted.",
     429: "Too many requests; Retry-After says when to come again.",

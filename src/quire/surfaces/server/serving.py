@@ -147,7 +147,7 @@ async def _misshapen(request: Request, error: Exception) -> Response:
     text = f"{where}: {first['msg']}".encode("utf-8", "replace").decode()
     if first["type"] == "json_invalid":
         reason = str(first.get("ctx", {}).get("error", "")).lower().rstrip(".")
-        text = f"the body is no JSON: {reason} at character {first['loc'][-1]}"
+        text = f"the body is not JSON: {reason} at character {first['loc'][-1]}"
     elif where == "body" and "json" not in request.headers.get("content-type", ""):
         text = "the body must be JSON, and say so: Content-Type: application/json"
     return json_answer({"error": "Misshapen", "message": text}, 422)
@@ -295,7 +295,7 @@ async def serve(
 
 _UNBOUND = {
     errno.EADDRINUSE: "is taken by another program; choose another port",
-    errno.EADDRNOTAVAIL: "is no address of this machine",
+    errno.EADDRNOTAVAIL: "is not an address of this machine",
     errno.EACCES: "may not be taken by this user; choose a port above 1023",
 }
 

@@ -390,7 +390,7 @@ async def mission_show(desk: Desk, given: RecordIn) -> dict[str, Any]:
     record = shown.record
     data = parse(record.data)
     if record.parent_id is not None or not (data.get("agents") or record.step == "begin"):
-        raise NotFound(f"{given.record_id!r} is no mission; see it with 'show'")
+        raise NotFound(f"{given.record_id!r} is not a mission; see it with 'show'")
     result = parse(record.result) if record.result else None
     return {
         **_row(desk, record),

@@ -108,7 +108,7 @@ def adopt(session: Session, choice: str | None, workflow: str) -> int:
     ledger = open_ledger(session.config.ledger)
     work = getattr(ledger, "adopt", None)
     if work is None:
-        raise InputError(f"{concealed(session.config.ledger)} is no book; only a copied spreadsheet is adopted")
+        raise InputError(f"{concealed(session.config.ledger)} is not a book; only a copied spreadsheet is adopted")
     adopted = session.run(work(session.config.who))
     if choice is not None:
         return session.with_client(lambda client: _answered_all(session, client, choice, workflow))

@@ -147,11 +147,11 @@ def _ledger(flag: str | None, where: str) -> str:
 
         if sheets_address(ledger) == ledger:
             raise InputError(
-                f"{ledger!r} is no Google Sheet; its address begins with https://docs.google.com/spreadsheets/d/"
+                f"{ledger!r} is not a Google Sheet; its address begins with https://docs.google.com/spreadsheets/d/"
             )
         ledger = sheets_address(ledger)
     if '"' in ledger or "\\" in ledger or not ledger.isprintable():
-        raise InputError(f"{ledger!r} is no address of a ledger")
+        raise InputError(f"{ledger!r} is not an address of a ledger")
     return ledger
 
 

@@ -50,7 +50,7 @@ def _folder(where: str, ledger: Ledger) -> Folder:
             raise InputError(f"the folder {where!r} needs more: {error}; {install('google')}") from error
         return DriveFolder(where, ledger)
     if "://" in where:
-        raise InputError(f"{where!r} is no folder: a directory, or drive://FOLDER_ID")
+        raise InputError(f"{where!r} is not a folder: a directory, or drive://FOLDER_ID")
     from quire.folder.local import LocalFolder
 
     return LocalFolder(where)

@@ -14,6 +14,7 @@ import click
 from quire.client.client import Client
 from quire.clock import SYSTEM, new_id
 from quire.errors import InputError, QuireError
+from quire.explain import words
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.surfaces.cli import values
@@ -107,7 +108,9 @@ def check(session: Session, files: Sequence[str]) -> int:
             session.out.emit(shown)
         else:
             names = ", ".join(agent.id for agent in made.agents)
-            session.out.say(f"{file}: {made.mission}, {made.last_turn} turns of {names}; then {made.reducer.id}")
+            session.out.say(
+                f"{file}: {made.mission}, {words.counted(made.last_turn, 'turn')} of {names}; then {made.reducer.id}"
+            )
             session.out.say(f"  model {made.model.model}, blueprint {made.hash[:12]}", dim=True)
     return code
 

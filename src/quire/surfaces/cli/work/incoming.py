@@ -20,7 +20,7 @@ from quire.surfaces.cli.values import Schema, fitted, kinds
 _CELL = 16 * 1024 * 1024
 #: Bytes that are no UTF-8, as ``opened`` reads them.
 _BYTES = re.compile("[\udc80-\udcff]")
-_NO_UTF8 = "no UTF-8: save the file as UTF-8 and give it again"
+_NO_UTF8 = "not UTF-8: save the file as UTF-8 and give it again"
 
 
 class Row(NamedTuple):
@@ -139,7 +139,7 @@ def _header(reader: Iterator[list[str]], id_field: str | None) -> list[str]:
     except StopIteration:
         raise InputError("the file is empty: its first line must name the columns") from None
     except csv.Error as error:
-        raise InputError(f"line 1 is no CSV: {error}") from error
+        raise InputError(f"line 1 is not CSV: {error}") from error
     if any(map(_BYTES.search, header)):
         raise InputError(f"line 1 is {_NO_UTF8}")
     _check_header(header)
@@ -175,6 +175,6 @@ def _identified(row: Row, schema: Schema, id_field: str | None) -> Row:
         return row if id_field is None else row._replace(problem=f"it has no {id_field!r}")
     record_id = row.data[name]
     if not isinstance(record_id, str | int) or isinstance(record_id, bool) or record_id == "":
-        return row._replace(problem=f"{record_id!r} in {name!r} is no record id")
+        return row._replace(problem=f"{record_id!r} in {name!r} is not a record id")
     data = row.data if name in fields else {key: value for key, value in row.data.items() if key != name}
     return row._replace(data=data, record_id=str(record_id))

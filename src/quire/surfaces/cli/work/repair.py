@@ -119,7 +119,7 @@ def _pairs(where: Sequence[str]) -> list[tuple[str, str]]:
     for text in where:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise InputError(f"{text!r} is no condition: write it like keyword=quires")
+            raise InputError(f"{text!r} is not a condition: write it like keyword=quires")
         found.append((name, value))
     return found
 

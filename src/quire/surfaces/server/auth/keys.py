@@ -95,7 +95,7 @@ def keys_of(jwks: Any) -> dict[str, Any]:
     try:
         return {str(key.key_id): key for key in jwt.PyJWKSet.from_dict(jwks).keys}
     except (jwt.PyJWTError, AttributeError, TypeError, KeyError) as error:
-        raise Refusal(503, "Provider", f"what came is no JSON Web Key Set ({type(error).__name__})") from error
+        raise Refusal(503, "Provider", f"what came is not a JSON Web Key Set ({type(error).__name__})") from error
 
 
 def key_id(token: str) -> str:

@@ -292,7 +292,7 @@ async def outside_signal(
     try:
         value = json.loads(raw) if raw.strip() else None
     except (ValueError, RecursionError):
-        raise InputError("the body is no JSON") from None
+        raise InputError("the body is not JSON") from None
     signal_id = None if not idempotency_key else checked_id(f"{record_id[:200]}:{name[:50]}:{idempotency_key}")
     bearer = "the bearer of its address"
     record = await setup.client.signal(record_id, name, value, signal_id=signal_id, by=bearer)

@@ -145,5 +145,5 @@ def caller(name: str, given: str) -> Token:
     try:
         known = Role(role) if mark else Role.OPERATOR
     except ValueError:
-        raise InputError(f"callers.{name}: {role!r} is no role; it is one of {', '.join(Role)}") from None
+        raise InputError(f"callers.{name}: {role!r} is not a role; it is one of {', '.join(Role)}") from None
     return Token(f"caller:{name}", name, known, hash_.lower(), 0.0)

@@ -90,7 +90,7 @@ export function recordPage(main, id) {
       if (!given) return;
       await act(() => {
         let data;
-        try { data = JSON.parse(given.data); } catch { throw new Refused(400, { message: "this is no JSON" }); }
+        try { data = JSON.parse(given.data); } catch { throw new Refused(400, { message: "this is not JSON" }); }
         return call("PUT", at(id, "data"), { data }, { "If-Match": `"${version}"` });
       }, "saved");
       refresh();

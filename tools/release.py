@@ -97,7 +97,7 @@ def built(clone: Path) -> list[Path]:
 def release(version: str, root: Path, *, publish: bool, today: str) -> list[str]:
     """Do all that can be taken back, then say, or do, what cannot. Return the lines that are said."""
     if not _VERSION.fullmatch(version):
-        raise Refused(f"{version!r} is no version like 0.2.0")
+        raise Refused(f"{version!r} is not a version like 0.2.0")
     if changed := run(["git", "status", "--porcelain"], root):
         raise Refused(f"commit or remove what is not committed first:\n{changed}")
     if run(["git", "tag", "--list", f"v{version}"], root).strip():

@@ -115,7 +115,7 @@ SHOWN = {
     "quire cancel kw_analytics": Shown(BROKEN),
     "quire demo sheet": Shown(goes_on=True),
     "quire diff kw_analytics": Shown(APPROVED),
-    "quire edit kw_analytics\n": Shown(code=2),  # it opens an editor, and here is not a terminal
+    "quire edit kw_analytics\n": Shown(code=2),  # it opens an editor, and here is no terminal
     "quire export records.xlsx": Shown(APPROVED),
     "quire list --stuck": Shown(BROKEN),
     "quire logs -f": Shown(goes_on=True),

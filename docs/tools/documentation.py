@@ -30,6 +30,7 @@ NAVIGATION = {
     "Judge": (
         "benchmarks.md",
         "benchmarks-sheets.md",
+        "speed.md",
         "comparison.md",
         "transitions.md",
         "orders.md",

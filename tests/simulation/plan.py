@@ -149,10 +149,12 @@ def _wishes(dice: random.Random, plan: Plan) -> list[Wish]:
         ends = "resume" if verb == "pause" or dice.random() < 0.2 else "resume --cancelled"
         later = at + dice.choice((0.5, 3.0, 10.0, 20.0))
         return [Wish(at, person, verb, "", scope), Wish(later, dice.choice(PEOPLE), ends, "", scope)]
-    record = dice.choice([record for record, _ in _all(plan)])
+    record = dice.choice([record for record, _ in every_record(plan)])
     what = ""
     if verb == "signal":
-        waits = [(record, do.name) for record, script in _all(plan) for do in script.every() if do.word is Word.WAIT]
+        waits = [
+            (record, do.name) for record, script in every_record(plan) for do in script.every() if do.word is Word.WAIT
+        ]
         if not waits:
             return []
         record, what = dice.choice(waits)
@@ -160,7 +162,7 @@ def _wishes(dice: random.Random, plan: Plan) -> list[Wish]:
     return [Wish(started + dice.choice((0.0, 0.5, 5.0, 15.0, 30.0)) * dice.random(), person, verb, record, what)]
 
 
-def _all(plan: Plan) -> list[tuple[str, Script]]:
+def every_record(plan: Plan) -> list[tuple[str, Script]]:
     """Every record that comes to be if nothing is done anew."""
     return [found for root in plan.roots for found in _family(root.record, root.script)]
 

@@ -29,7 +29,7 @@ def spawn_of(setup: Setup) -> Spawn:
 async def _client(setup: Mapping[str, Any]) -> AsyncIterator[Client]:
     given = Setup(*setup["given"])
     clock = clock_of(given.speed, given.beginning)
-    site = RemoteSite(given.target, f"{given.name}+{os.getpid()}", clock)
+    site = RemoteSite(given.target, f"{given.name}+{os.getpid()}", clock, given.poisons)
     await site.open()
     own = OwnClock(clock, given.skew, given.rate)
     ledger = ledger_at(given.ledger, clock)

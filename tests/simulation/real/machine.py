@@ -90,6 +90,7 @@ class Machine:
             self.skew,
             self.rate,
             tuple(self.at_calls) if not system.quiet else (),
+            tuple(system.poisons),
             str(self._log),
         )
         process = CONTEXT.Process(target=worker.main, args=(setup,), daemon=True)

@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 from tests.simulation.pace import PACE
-from tests.simulation.plan import BUSY_SECONDS, Fault, Plan, make
+from tests.simulation.plan import BUSY_SECONDS, Fault, Plan, every_record, make
 from tests.simulation.real.stores import Store
-from tests.simulation.script import Do, Script
+from tests.simulation.script import Do, Script, Word
 
 
 def plan_of(seed: int, store: Store) -> Plan:
@@ -38,6 +38,20 @@ def _storm(dice: random.Random, workers: int) -> list[Fault]:
     begin = dice.uniform(3.0, BUSY_SECONDS / 2)
     moments = [begin + dice.uniform(0.0, BUSY_SECONDS / 3) for _ in range(4 * workers)]
     return [Fault(f"w{n % workers + 1}", "dies", at=at * PACE, span=0.5 * PACE) for n, at in enumerate(moments)]
+
+
+def poisons_of(plan: Plan) -> dict[tuple[str, str], int]:
+    """Places of scripts at which a record ends its process, and how often. Its step may fail there anyway."""
+    dice = random.Random(f"poison {plan.seed}")
+    places = [
+        (record, f"{part}.{place}")
+        for record, script in every_record(plan)
+        for part, dos in enumerate(script.parts)
+        for place, do in enumerate(dos)
+        if do.word is Word.FAIL and do.times > 0
+    ]
+    early = sorted(places, key=lambda place: (place[0].count("/"), place[1]))[:3]  # most records come there
+    return {dice.choice(early): dice.randint(1, 6)} if early and dice.random() < 0.5 else {}
 
 
 def _fault(fault: Fault, workers: int) -> Fault:

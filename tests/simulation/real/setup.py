@@ -30,6 +30,8 @@ class Setup(NamedTuple):
     skew: float
     rate: float
     faults: tuple[Fault, ...]
+    #: Records, and the places of their scripts, at which they end their process.
+    poisons: tuple[tuple[str, str], ...]
     log: str
 
 

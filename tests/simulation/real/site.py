@@ -6,7 +6,9 @@ import asyncio
 import itertools
 import json
 import os
+import signal
 import socket
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from quire import Act, NotDone
@@ -17,7 +19,8 @@ from tests.simulation.world import Deed, Site, Trouble
 class RemoteSite(Site):
     """What is asked here is done by the target, whatever becomes of this process."""
 
-    def __init__(self, path: str, process: str, clock: Clock) -> None:
+    def __init__(self, path: str, process: str, clock: Clock, poisons: Iterable[Sequence[str]] = ()) -> None:
+        self.poisons = {tuple(poison) for poison in poisons}
         self.path = path
         self.process = process
         self.clock = clock
@@ -77,6 +80,8 @@ class RemoteSite(Site):
         return float(await self.ask("comes", record, visit, where, self.now()))
 
     async def passes(self, record: str, visit: int, where: str, value: Any) -> None:
+        if (record, where) in self.poisons and await self.ask("poison", record, where):
+            os.kill(os.getpid(), signal.SIGKILL)
         self._send("passes", record, visit, where, value, self.now())
 
     async def probe(self, act: Act[Site]) -> str | NotDone:

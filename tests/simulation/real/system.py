@@ -21,6 +21,7 @@ from tests.simulation.history import CALL_SECONDS, History, Order
 from tests.simulation.pace import PACE
 from tests.simulation.plan import BUSY_SECONDS, PEOPLE, Fault, Plan
 from tests.simulation.real.machine import Machine, strike
+from tests.simulation.real.plans import poisons_of
 from tests.simulation.real.proxy import Proxy
 from tests.simulation.real.setup import ledger_at
 from tests.simulation.real.stores import Store
@@ -82,6 +83,7 @@ class System:
         self.world = World(self.clock)
         self.history.happenings = self.world.happenings
         self.lease = store.lease
+        self.poisons = poisons_of(plan)
         self.quiet = self.ending = False
         self.workers: list[Machine] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,7 +111,7 @@ class System:
 
     async def run(self) -> History:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(Target(self.world, self.folder / "target", self._struck))
+            await stack.enter_async_context(Target(self.world, self.folder / "target", self._struck, self._poisoned))
             direct = ledger_at(self.store.address(self.store.port), self.clock)
             self.ledger: Ledger = PatientLedger(direct)
             client = Client(direct, workflows=workflows(1), clock=self.clock, who="clerk")
@@ -176,6 +178,19 @@ class System:
             worker.ready.set()
         else:
             await worker.struck(kind, verb, span)
+
+    async def _poisoned(self, process: str, record: str, where: str) -> bool:
+        """A process has come to a place where the record ends it, if that is still to happen."""
+        left = self.poisons[record, where]
+        if left == 0:
+            return False
+        self.poisons[record, where] -= 1
+        self.strikes(f"{process} is ended by {record}, at {where} of its script")
+        name, _, alone = process.partition("+")
+        if not alone:
+            worker = next(worker for worker in self.workers if worker.name == name.partition(".")[0])
+            worker.expected, worker.off_for = True, PACE
+        return True
 
     async def _strikes(self, fault: Fault) -> None:
         await self.clock.sleep(max(0.0, self.history.begun_at + fault.at - self.now))

@@ -15,13 +15,16 @@ from tests.simulation.world import Deed, World
 
 #: What a worker's process says of a fault that strikes it: its name, the kind, what it asks for, for how long.
 Strike = Callable[[str, str, str, float], Awaitable[None]]
+#: Whether a process, which has come to this place of a record's script, shall end there.
+Poison = Callable[[str, str, str], Awaitable[bool]]
 
 
 class Target:
-    def __init__(self, world: World, path: Path, strike: Strike) -> None:
+    def __init__(self, world: World, path: Path, strike: Strike, poison: Poison) -> None:
         self.world = world
         self.path = path
         self._strike = strike
+        self._poison = poison
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Target:
@@ -80,6 +83,8 @@ class Target:
                 return None
             case "ready", []:
                 return await self._strike(process, "ready", "", 0.0)
+            case "poison", [record, where]:
+                return await self._poison(process, record, where)
             case "strike", [kind, verb, span]:
                 return await self._strike(process, kind, verb, span)
         raise ValueError(do)

@@ -80,7 +80,7 @@ class SimulatedWorker(Worker):
 
 async def work(setup: Setup) -> None:
     clock = clock_of(setup.speed, setup.beginning)
-    site = RemoteSite(setup.target, setup.name, clock)
+    site = RemoteSite(setup.target, setup.name, clock, setup.poisons)
     await site.open()
     line = Line(ledger_at(setup.ledger, clock), site, setup.faults)
     own = OwnClock(clock, setup.skew, setup.rate)

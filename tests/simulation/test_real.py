@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +16,8 @@ from tests.simulation.check import WINDOW
 from tests.simulation.history import Found, Happening, History, Order
 from tests.simulation.real.keeping import keep, kept
 from tests.simulation.real.seeds import outcomes
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
@@ -29,6 +36,28 @@ def test_a_breakage_is_found_with_real_processes(tmp_path: Path) -> None:
     with closing(outcomes(range(1, 13), "postgres", tmp_path, breakage="an undo only cancels")) as found:
         seed = next(one.seed for one in found if any(broken.kind == "not undone" for broken in one.violations))
     assert kept(tmp_path / f"{seed}.json").orders
+
+
+@pytest.mark.slow
+def test_when_the_command_is_killed_its_processes_end(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from tests.simulation.real.seeds import outcomes
+for outcome in outcomes(range(1, 100), "postgres", Path({str(tmp_path)!r})): print(outcome.seed, flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"1\n"
+        [driver] = Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split()
+        command.kill()
+    for _ in range(600):
+        try:
+            os.killpg(int(driver), 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)  # noqa: TID251 - nobody is told of the end of a process that is not one's own
+    os.killpg(int(driver), signal.SIGKILL)
+    pytest.fail("the processes of the driver went on")
 
 
 def test_a_history_that_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -74,8 +76,16 @@ def told(seed: int, name: str, folder: Path) -> str:
     return story(plan, history, checked(plan, STORES[name](), history))
 
 
+def _end_with_whoever_started_this() -> None:
+    """Wait for the end of the pipe; then end the whole group, which is this process and all that it has started."""
+    sys.stdin.read()
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
 def main(name: str, seeds: Iterable[int], folder: Path, *, keeps_all: bool = False) -> None:
     """Write the outcome of each seed as a line of JSON."""
+    threading.Thread(target=_end_with_whoever_started_this, daemon=True).start()
     if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK | os.X_OK):
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None

@@ -80,8 +80,9 @@ def _said(command: list[str], store: str, breakage: str = "") -> Iterator[str | 
     """The lines that a process says; None: it says nothing for too long. It ends with all that it has started."""
     folder = tempfile.mkdtemp(prefix="seeds-", dir=MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else None)
     env = {**os.environ, "QUIRE_SIMULATION_PACE": PACES[store], BREAKAGE: breakage, FOLDER: folder}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, start_new_session=True)
-    assert process.stdout is not None
+    pipe = subprocess.PIPE  # when its input closes, the process ends
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
+    assert process.stdin is not None and process.stdout is not None
     rest = b""
     try:
         with selectors.DefaultSelector() as selector:
@@ -96,6 +97,7 @@ def _said(command: list[str], store: str, breakage: str = "") -> Iterator[str | 
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.stdin.close()
         process.stdout.close()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)

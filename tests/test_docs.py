@@ -178,7 +178,7 @@ def test_the_page_about_the_configuration_is_up_to_date_and_whole(desk: Path) ->
     inner = re.compile(r"QUIRE_(COMPLETE|CONFIG|DOCTOR|HEAD|OPENED|TEST_POSTGRES)")
     keys = {f"QUIRE_{key.name.upper()}" for key in KEYS}
     missing = configuration.named(sources) - keys - set(configuration.VARIABLES)
-    assert {name for name in missing if not inner.match(name)} <= {"QUIRE_OIDC_SECRET"}
+    assert {name for name in missing if not inner.match(name)} <= {"QUIRE_OIDC_SECRET", "QUIRE_CHAT_NAME"}
 
 
 def test_the_reference_is_up_to_date_and_every_name_has_an_example() -> None:

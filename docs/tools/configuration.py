@@ -99,8 +99,13 @@ VARIABLES = {
     PASSWORD: "the password of the mail server that alerts go through ([alerts](alerts.md))",
     LOCK_TIMEOUT: "how many seconds a write waits for a lock of SQLite or PostgreSQL, until it says that all is busy; "
     "without it 60 (PostgreSQL: 30)",
+    "QUIRE_MODELS": "the folder of local models, instead of one in the user's cache ([missions](missions.md#models))",
     "QUIRE_GOOGLE": "where acts on Google Workspace go, for instance to the emulator ([Workspace](workspace.md)); "
     "`QUIRE_GOOGLE_NAME` for the connection of that name",
+    "QUIRE_CHAT": "the webhook of a Google Chat space to which acts write ([Workspace](workspace.md)); "
+    "`QUIRE_CHAT_NAME` for the webhook of that name",
+    "QUIRE_CHAT_AUDIENCE": "for whom Google signs the calls of its Chat app: the number of the project, or the address "
+    "of this server ([Workspace](workspace.md))",
     "GOOGLE_APPLICATION_CREDENTIALS": "the key file of a service account, for sheets and Drive ([a sheet](sheets.md))",
     "GOOGLE_CLOUD_PROJECT": "the project in JSON log lines ([telemetry](telemetry.md))",
 }

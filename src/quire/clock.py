@@ -119,7 +119,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def new_id(prefix: str = "", *, length: int = 16) -> str:
-    """A fresh random id: lower-case letters and digits without look-alikes, 5 bits a character."""
+    """Return a fresh random id: lower-case letters and digits without look-alikes, 5 bits a character."""
     return prefix + _letters(_random(5 * length), length)
 
 
@@ -169,7 +169,7 @@ def new_record_id(prefix: str, now: float) -> str:
 
 
 def made_after(later: str, earlier: str) -> bool:
-    """Whether ``next_id`` made one after the other. Of ids of two processes nobody can tell."""
+    """Return whether ``next_id`` made one after the other. Of ids of two processes nobody can tell."""
     process, mark, number = later.rpartition("-")
     other, _, before = earlier.rpartition("-")
     return bool(mark) and process == other and int(number, 16) > int(before, 16)

@@ -117,7 +117,7 @@ class NotNow(QuireError):
     remedy: str = ""
 
     def due(self, now: float, times: int) -> float:
-        """When to try again, after so many times."""
+        """Return when to try again, after so many times."""
         return now + self.again[min(times, len(self.again) - 1)]
 
 
@@ -162,7 +162,7 @@ def in_words(error: BaseException) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A closing clause for a message: the nearest known word, or the known words."""
+    """Return a closing clause for a message: the nearest known word, or the known words."""
     import difflib
 
     words = sorted(set(known))

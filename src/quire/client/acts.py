@@ -320,7 +320,7 @@ class Acts:
         decide: Callable[[Record], Awaitable[tuple[Move, tuple[Receipt, ...]]]],
         change_id: str = "",
     ) -> Record:
-        """The same, for a decision that reads more than the record."""
+        """Return the same, for a decision that reads more than the record."""
         for _ in range(20):
             record, now = await asyncio.gather(self._reading.get(record_id), self._link.ledger.now())
             move, receipts = await decide(replace(record, updated_at=now))
@@ -338,7 +338,7 @@ class _Runs(Exception):
 
 
 def _is_asked_to_stop(record: Record, undo: bool) -> bool:
-    """Whether a cancel is a request to the worker that runs it. What is being undone is not undone once more."""
+    """Return whether a cancel is a request to the worker that runs it. What is being undone is not undone once more."""
     return record.status is Status.RUNNING and not (undo and record.step == UNDO)
 
 
@@ -378,7 +378,7 @@ def _in_doubt(record: Record, effect: str) -> Wait:
 
 
 def _settles(wait: Wait) -> bool:
-    """Whether an effect waits until nobody can act on it any more, and until its target shows it."""
+    """Return whether an effect waits until nobody can act on it any more, and until its target shows it."""
     return wait.on is On.TIMER and wait.key.endswith("settle") and wait.until is not None
 
 

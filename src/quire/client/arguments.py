@@ -19,7 +19,7 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 def checked_id(record_id: object) -> str:
-    """The id of a new record, refused unless it can be one."""
+    """Return the id of a new record, refused unless it can be one."""
     if not isinstance(record_id, str):
         raise InputError(f"{record_id!r} is not a record id: an id is text")
     if not record_id or len(record_id) > 500 or record_id != record_id.strip():
@@ -39,7 +39,7 @@ def asked_id(record_id: object) -> str:
 
 
 def name(value: object, what: str) -> str:
-    """A name; it may be empty."""
+    """Return a name; it may be empty."""
     if not isinstance(value, str) or _NO_TEXT.search(value):
         raise InputError(f"{what} is {value!r}; it must be a name, as text")
     return value
@@ -53,7 +53,7 @@ def fields(value: object, what: str) -> dict[str, Any]:
 
 
 def checked_priority(priority: object) -> int:
-    """The priority, if every store takes it."""
+    """Return the priority, if every store takes it."""
     if not isinstance(priority, int) or isinstance(priority, bool):
         raise InputError(f"a priority is a whole number, not {priority!r:.80}")
     if not -MOST_PRIORITY <= priority <= MOST_PRIORITY:
@@ -67,7 +67,7 @@ def count(value: object, what: str, least: int) -> None:
 
 
 def several(values: Iterable[T], what: str) -> Iterator[T]:
-    """The values of a list or the like, never the letters of a text nor the keys of a dict."""
+    """Yield the values of a list or the like, never the letters of a text nor the keys of a dict."""
     given: object = values
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InputError(f"{what} must be a list, not {type(given).__name__}; write {what}=[…]")

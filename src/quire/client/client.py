@@ -295,5 +295,5 @@ def _ledger(given: object, clock: Clock) -> Ledger:
 
 
 def aopen(ledger: Ledger | str = "sqlite:///.quire/ledger.db", **options: Any) -> Client:
-    """An asynchronous client: ``async with quire.aopen(url, workflows=[...]) as client``."""
+    """Return an asynchronous client: ``async with quire.aopen(url, workflows=[...]) as client``."""
     return Client(ledger, **options)

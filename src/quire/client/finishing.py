@@ -97,7 +97,7 @@ async def held_up(client: Client, record: Record, *, at_rest: bool) -> str:
 
 
 def _goes_on(wait: Wait, now: float) -> bool:
-    """Whether this wait ends by itself, and soon enough where it is for somebody outside."""
+    """Return whether this wait ends by itself, and soon enough where it is for somebody outside."""
     if wait.on in (On.TIMER, On.RATE, On.TURN):
         return True
     return wait.until is not None and wait.until <= now + SOON_SECONDS

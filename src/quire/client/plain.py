@@ -164,5 +164,5 @@ class PlainClient:
 
 
 def open(ledger: Ledger | str = "sqlite:///.quire/ledger.db", **options: Any) -> PlainClient:
-    """A plain client: ``with quire.open(url, workflows=[...]) as q``."""
+    """Return a plain client: ``with quire.open(url, workflows=[...]) as q``."""
     return PlainClient(Client(ledger, **options))

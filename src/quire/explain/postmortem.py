@@ -117,13 +117,13 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _inline(text: str) -> str:
-    """The text on one line, so that nothing in it is taken for Markdown or ends a cell."""
+    """Return the text on one line, so that nothing in it is taken for Markdown or ends a cell."""
     flat = " ".join(text.split())
     return "".join("\\" + char if char in "\\`*[]<>|" else char for char in flat)
 
 
 def _code(value: object, language: str = "") -> str:
-    """A block of code; its fence is longer than any in the text."""
+    """Return a block of code; its fence is longer than any in the text."""
     text = value if isinstance(value, str) and not language else json.dumps(value, ensure_ascii=False, indent=2)
     fence = "```"
     while fence in text:

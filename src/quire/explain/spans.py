@@ -52,12 +52,12 @@ def span_id(record_id: str, kind: str, n: int | str) -> str:
 
 
 def trace_id(root_id: str) -> str:
-    """The trace of a record and of everything that it started, from the id of the first."""
+    """Return the trace of a record and of everything that it started, from the id of the first."""
     return hashlib.sha256(f"trace\n{root_id}".encode()).hexdigest()[:32]
 
 
 def first_span(record_id: str) -> str:
-    """The span of the record's first life: what its children's spans hang under."""
+    """Return the span of the record's first life: what its children's spans hang under."""
     return span_id(record_id, "record", 1)
 
 

@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 
 
 def cause_of(error: str) -> str:
-    """An error without what differs from record to record: names in quotes, numbers, ids."""
+    """Return an error without what differs from record to record: names in quotes, numbers, ids."""
     first = next(iter(error.strip().splitlines()), "")
     return _VARYING.sub("…", first)[:300] or "no reason was given"
 

@@ -27,7 +27,7 @@ from quire.model.wait import On, Wait, load_waits
 
 
 def span(length: float) -> str:
-    """A length of time in words: 4.2 s, 3 min, 2 h 5 min, 3 d."""
+    """Return a length of time in words: 4.2 s, 3 min, 2 h 5 min, 3 d."""
     if length < 0.0995:
         return f"{length * 1000:.0f} ms"
     if length < 60:
@@ -68,7 +68,7 @@ def counted(count: int, word: str, words: str = "") -> str:
 
 
 def short(text: object, most: int = 160) -> str:
-    """The text on one line, cut where it is long."""
+    """Return the text on one line, cut where it is long."""
     flat = " ".join(str(text).split())
     return flat[: most - 1] + "…" if len(flat) > most else flat
 
@@ -88,7 +88,7 @@ def value_json(text: str | None) -> Any:
 
 
 def record_json(record: Record) -> dict[str, Any]:
-    """A record with readable names: what ``--json`` and the API answer."""
+    """Return a record with readable names: what ``--json`` and the API answer."""
     return {
         "record_id": record.record_id,
         "workflow": record.workflow,

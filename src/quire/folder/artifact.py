@@ -56,7 +56,7 @@ class Artifacts:
 
 
 def _marked(path: str, content: bytes) -> str:
-    """The same path with a hash of the content before its ending."""
+    """Return the same path with a hash of the content before its ending."""
     head, slash, last = path.rpartition("/")
     stem, dot, kind = last.rpartition(".")
     if not dot or len(kind) > 16:

@@ -124,7 +124,7 @@ class Folder(ABC):
         return path
 
     def path_of(self, link: str) -> str | None:
-        """The path behind a link of this folder; None if it is no such link."""
+        """Return the path behind a link of this folder; None if it is no such link."""
         parts = PurePosixPath(link).parts
         ours = len(parts) > 1 and parts[0] == WORKFLOWS and ".." not in parts and "/".join(parts) == link
         return link if ours else None
@@ -145,7 +145,7 @@ class Folder(ABC):
         await self.write(writes)
 
     async def config(self, workflow: str) -> Config:
-        """The constants, flags and pointers in ``config/``. A secret found there is refused."""
+        """Return the constants, flags and pointers in ``config/``. A secret found there is refused."""
         from quire.folder.config import load
 
         layout = self.layout(workflow)

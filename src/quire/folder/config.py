@@ -57,7 +57,7 @@ def load(base: str, files: Mapping[str, bytes]) -> Config:
 
 
 def version_of(files: Mapping[str, bytes]) -> str:
-    """A short hash over the names and contents of these files."""
+    """Return a short hash over the names and contents of these files."""
     whole = hashlib.sha256()
     for path, content in sorted(files.items()):
         whole.update(hashlib.sha256(path.encode()).digest() + hashlib.sha256(content).digest())

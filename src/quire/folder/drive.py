@@ -181,7 +181,7 @@ class DriveFolder(Folder):
         return kept
 
     async def _file_id(self, path: str) -> str:
-        """The id of this path's file, made now if it has none."""
+        """Return the id of this path's file, made now if it has none."""
         place = await self._place(path)
         while not place.file_id:
             async with self._asking:
@@ -224,7 +224,7 @@ class DriveFolder(Folder):
                     await self._replace(write, fence)
 
     async def _directory(self, path: str) -> str:
-        """The id of this directory; it and those above it are made if they are not there."""
+        """Return the id of this directory; it and those above it are made if they are not there."""
         if path in ("", "."):
             return self.root
         file_id = await self._file_id(path)

@@ -169,7 +169,7 @@ class LocalFolder(Folder):
             give(path)
 
     def _temporaries(self, writes: Sequence[Write]) -> dict[int, str]:
-        """The contents under temporary names, durable, by their place; none for what need not be written."""
+        """Return the contents under temporary names, durable, by their place; none for what need not be written."""
         todo: list[tuple[int, str, bytes]] = []
         for place, write in enumerate(writes):
             match write:

@@ -95,6 +95,6 @@ def _capitalised(text: str, pattern: int) -> str:
 
 
 def _cut(name: str, limit: int) -> str:
-    """The beginning of a name, not within a character or an escape."""
+    """Return the beginning of a name, not within a character or an escape."""
     text = name.encode()[:limit].decode(errors="ignore")
     return re.sub(r"%.?$", "", text)

@@ -144,7 +144,7 @@ class Projection:
         return paths
 
     def plan(self, seen: Sequence[_Seen], paths: Mapping[str, str], configs: Mapping[str, str]) -> Planned:
-        """The files, in order: what is under way, what was done, what ran, and then how the records stand."""
+        """Return the files, in order: what is under way, what was done, what ran, and then how the records stand."""
         locks: list[Write] = []
         receipts: list[Write] = []
         unlocks: list[Write] = []

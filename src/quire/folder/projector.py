@@ -173,7 +173,7 @@ class Projector:
         return count
 
     async def lag(self, most: int = 2_000) -> Lag:
-        """How far the folder is behind, whoever projects it."""
+        """Return how far the folder is behind, whoever projects it."""
         place, _ = await self.cursor.look()
         seq = max(place.seq, self._at.seq if self.cursor.held else 0)
         late = await self.ledger.events(after=seq, limit=most)

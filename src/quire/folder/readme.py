@@ -6,7 +6,7 @@ from quire.folder.layout import SCHEMA
 
 
 def readme(workflow: str) -> str:
-    """The text; its last line names the schema."""
+    """Return the text; its last line names the schema."""
     title = " ".join(workflow.split())
     return f"""# {title}
 

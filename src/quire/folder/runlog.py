@@ -203,7 +203,7 @@ def _shown(value: Any) -> Any:
 
 
 def _strings(text: str) -> Iterable[str]:
-    """The texts within a JSON value."""
+    """Yield the texts within a JSON value."""
     if not text or '"' not in text:
         return
     todo = [parse(text)]
@@ -218,5 +218,5 @@ def _strings(text: str) -> Iterable[str]:
 
 
 def run_log(shown: dict[str, Any]) -> bytes:
-    """The content of ``logs/<date>/<run_id>.json``."""
+    """Return the content of ``logs/<date>/<run_id>.json``."""
     return laid_out(shown)

@@ -92,7 +92,7 @@ def secrets_of(environ: Mapping[str, str]) -> list[str]:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether this value under this name looks like a secret rather than a constant or a pointer to one."""
+    """Return whether this value under this name looks like a secret rather than a constant or a pointer to one."""
     if has_shape(value):
         return True
     text = value.strip()

@@ -34,7 +34,7 @@ class Segment(NamedTuple):
     sha256: str
 
     def records(self) -> Iterator[tuple[str, list[Event]]]:
-        """The lines by record."""
+        """Yield the lines by record."""
         for record_id, lines in groupby(self.lines, lambda event: event.record_id):
             yield record_id, list(lines)
 
@@ -62,7 +62,7 @@ def segment_file(number: int, previous: str, lines: Sequence[Event], made_at: st
 
 
 def read_segment(number: int, content: bytes | None) -> Segment:
-    """The segment of this number, checked within itself. What is wrong is named with its line."""
+    """Return the segment of this number, checked within itself. What is wrong is named with its line."""
     where = path_of(number)
     if content is None:
         raise FolderError(f"{where!r} is missing: the ledger's log before it was moved there")

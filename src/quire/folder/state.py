@@ -46,7 +46,7 @@ def next_step(record: Record) -> str:
 
 
 def dedupe_key(record: Record) -> str:
-    """The record's own, or that of its current step."""
+    """Return the record's own, or that of its current step."""
     return record.dedupe_key or f"{record.workflow}|{record.record_id}|{record.step}"
 
 
@@ -91,7 +91,7 @@ def fields(record: Record) -> dict[str, Any]:
 
 
 def state_file(record: Record) -> bytes:
-    """The content of ``state_<record>.json``: a field a line; data and result exactly as the ledger has them."""
+    """Return the content of ``state_<record>.json``: a field a line; data and result exactly as the ledger has them."""
     raw = {"cancel": record.cancel, "waits": record.waits, "data": record.data, "result": record.result}
     return laid_out(fields(record), {name: text or "null" for name, text in raw.items()})
 
@@ -103,7 +103,7 @@ def row(
     text: Callable[[str], str] | None = None,
     status: Callable[[Record], str] = shown_status,
 ) -> list[str]:
-    """The record's line in the table, in the order of ``COLUMNS``. ``text`` guards it, instead of ``safe``."""
+    """Return the record's line in the table, in the order of ``COLUMNS``. ``text`` guards it, instead of ``safe``."""
     text = text or safe
     return [
         text(record.record_id),

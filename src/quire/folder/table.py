@@ -26,7 +26,7 @@ def key(cells: Sequence[str]) -> bytes:
 
 
 def merged(old: bytes, rows: Mapping[str, Sequence[str]]) -> bytes:
-    """The table with these rows in it."""
+    """Return the table with these rows in it."""
     lines = {_key(text): text for text in old.removeprefix(HEADER).splitlines(keepends=True)}
     for cells in rows.values():
         text = line(cells)

@@ -146,7 +146,7 @@ class Ledger(ABC):
         """One record's log from its first line, or the whole ledger's after a ``seq``, in the order of commits."""
 
     async def logs(self, record_ids: Sequence[str]) -> dict[str, list[Event]]:
-        """The whole logs of these records. A store that can do so reads them by one statement."""
+        """Return the whole logs of these records. A store that can do so reads them by one statement."""
         found: dict[str, list[Event]] = {}
         for record_id in record_ids:
             lines = found[record_id] = []

@@ -115,7 +115,7 @@ def _difference(known: str, text: str) -> str | None:
 
 
 def _resembles(known: str, text: str) -> bool:
-    """Whether most of some samples of one text are in the other: to compare what differs costs more."""
+    """Return whether most of some samples of one text are in the other: to compare what differs costs more."""
     missing = 0
     for part in range(_SAMPLES):
         place = part * (len(text) - _PROBE) // (_SAMPLES - 1)
@@ -126,7 +126,7 @@ def _resembles(known: str, text: str) -> bool:
 
 
 def _alike(known: str, text: str, here: int, there: int) -> int:
-    """How many characters both have alike from these places on."""
+    """Return how many characters both have alike from these places on."""
     least, most = 0, min(len(known) - here, len(text) - there)
     while least < most:
         middle = (least + most + 1) // 2

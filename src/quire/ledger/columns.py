@@ -61,12 +61,12 @@ _STAGE_AT = field_places(Receipt)["stage"]
 
 
 def key_of(row: Any) -> tuple[Any, ...]:
-    """The key of a row, by which its table is gone through."""
+    """Return the key of a row, by which its table is gone through."""
     return tuple(getattr(row, name) for name in TABLES[type(row)][1])
 
 
 def columns(type_: type[Any]) -> str:
-    """The columns of a row type, as SQL."""
+    """Return the columns of a row type, as SQL."""
     return ", ".join(quoted(name) for name in field_names(type_))
 
 
@@ -124,7 +124,7 @@ _TURNED: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
 
 
 def row_of(type_: type[Any], row: Sequence[Any]) -> Any:
-    """A row of this type from its columns."""
+    """Return a row of this type from its columns."""
     turn = _TURNED.get(type_)
     return from_values(type_, row) if turn is None else turn(row)
 
@@ -147,7 +147,7 @@ def references(rows: Sequence[Any], type_: type[Any]) -> set[str]:
 
 
 def has_reference(row: Any, type_: type[Any]) -> bool:
-    """Whether a long value of the row is a reference."""
+    """Return whether a long value of the row is a reference."""
     return any(is_reference(getattr(row, name)) for name in LONG.get(type_, ()))
 
 

@@ -56,5 +56,5 @@ class Mould:
 
 
 def fit_of(definition: Mapping[str, Any]) -> Fit:
-    """The check of data for a registered workflow."""
+    """Return the check of data for a registered workflow."""
     return Fit(definition.get("schema"), f"workflow {definition['name']!r}")

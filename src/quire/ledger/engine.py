@@ -32,7 +32,7 @@ def new_ledger_id(before: Setting | None) -> Setting:
 
 
 async def ledger_id(ledger: Ledger) -> str:
-    """The id of this ledger, which the first worker makes. It enters the idempotency keys of acts."""
+    """Return the id of this ledger, which the first worker makes. It enters the idempotency keys of acts."""
     while (kept := await ledger.setting(LEDGER_ID)) is None:
         await ledger.keep(new_ledger_id(None))
     return str(parse(kept.value))
@@ -61,7 +61,7 @@ async def shared_keyring(ledger: Ledger, environ: Mapping[str, str] = os.environ
 
 
 def _all_keys(given: Mapping[str, bytes], held: Mapping[str, str], path: str) -> dict[str, bytes]:
-    """The keys of the file, which sign, before those that the ledger holds."""
+    """Return the keys of the file, which sign, before those that the ledger holds."""
     if IN_FILE in held and not given:
         raise LedgerError(
             f"the keys of this ledger are in a file: name it in the environment variable {KEYRING_FILE}, here as for "
@@ -77,7 +77,7 @@ def _all_keys(given: Mapping[str, bytes], held: Mapping[str, str], path: str) ->
 
 
 def _keys_in(path: str) -> dict[str, bytes]:
-    """The keys in a JSON file: a name for each, and at least 64 hexadecimal digits. The first one signs."""
+    """Return the keys in a JSON file: a name for each, and at least 64 hexadecimal digits. The first one signs."""
     try:
         with open(path, encoding="utf-8") as file:
             found = {str(name): bytes.fromhex(key) for name, key in json.load(file).items()}

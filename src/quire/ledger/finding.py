@@ -10,7 +10,7 @@ from quire.ledger.base import Ledger
 
 
 def open_ledger(url: str, clock: Clock = SYSTEM) -> Ledger:
-    """The ledger at ``url``, not connected yet: ``memory:``, ``sqlite:///path`` (or a path), ``postgresql://…``,
+    """Return the ledger at ``url``, not connected yet: ``memory:``, ``sqlite:///path`` (or a path), ``postgresql://…``,
     ``sheets://SPREADSHEET_ID`` or the address of a spreadsheet as the browser shows it.
     """
     if url.startswith("https://docs.google.com/"):
@@ -48,7 +48,7 @@ def _sqlite(path: str, clock: Clock) -> Ledger:
 
 
 def sqlite_path(url: str) -> str | None:
-    """The file of a SQLite ledger; None: it is another kind of ledger."""
+    """Return the file of a SQLite ledger; None: it is another kind of ledger."""
     scheme, colon, rest = url.partition(":")
     if scheme == "sqlite" and colon:
         return rest.removeprefix("///") if rest.startswith("///") else rest.removeprefix("//")
@@ -58,6 +58,6 @@ def sqlite_path(url: str) -> str | None:
 
 
 def concealed(url: str) -> str:
-    """The address without its passwords: before the host, up to the last @, or among the parameters."""
+    """Return the address without its passwords: before the host, up to the last @, or among the parameters."""
     shown = re.sub(r"(://[^/?#:@]*):[^/?#]*@", r"\1:…@", url)
     return re.sub(r"([?&](?:(?:ssl)?password|direct)=)[^&#]*", r"\1…", shown, flags=re.IGNORECASE)

@@ -28,7 +28,7 @@ def host() -> str:
 
 
 def started(pid: int) -> int | None:
-    """When the process started, in ticks since boot; None: there is no such process, or nobody can tell."""
+    """Return when the process started, in ticks since boot; None: there is no such process, or nobody can tell."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -38,7 +38,7 @@ def started(pid: int) -> int | None:
 
 
 def identity() -> str:
-    """A boot of this machine, and this process in it: a reused process id is another identity."""
+    """Return a boot of this machine, and this process in it: a reused process id is another identity."""
     return f"{boot_id()} {started(os.getpid())}"
 
 

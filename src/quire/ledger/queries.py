@@ -92,7 +92,7 @@ def _open_ids(query: Query, where: str, args: list[Any], order: str, waits: str)
 
 
 def migrations(store: str) -> list[str]:
-    """The numbered migrations of a store, in order."""
+    """Return the numbered migrations of a store, in order."""
     folder = resources.files(f"quire.ledger.{store}") / "schema"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [(folder / name).read_text(encoding="utf-8") for name in names]

@@ -38,7 +38,7 @@ class Holder(NamedTuple):
     pid: int = 0
 
     def gone(self, now: float, lease: float) -> bool:
-        """Whether nobody holds the lease any more: it was given back, it ran out, or its holder is dead."""
+        """Return whether nobody holds the lease any more: it was given back, it ran out, or its holder is dead."""
         if not self.owner or self.until + GRACE * lease < now:
             return True
         return process.known_dead(Worker(self.owner, "", self.host, self.boot_id, self.pid, 0.0, 0.0, 0.0, None, ""))

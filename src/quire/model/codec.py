@@ -37,12 +37,12 @@ def dump(value: Any) -> str:
 
 
 def parse(text: str) -> Any:
-    """The plain value of a JSON text that Quire wrote itself."""
+    """Return the plain value of a JSON text that Quire wrote itself."""
     return _from_json(text)
 
 
 def readable(text: str) -> str:
-    """A text for people; what no store keeps of it (NUL, half of a character) is written as its number."""
+    """Return a text for people; what no store keeps of it (NUL, half of a character) is written as its number."""
     return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
@@ -119,7 +119,7 @@ class Codec:
         return kind in _BARE and (self.plain or self.type is kind)
 
     def encode(self, value: Any, what: str) -> str:
-        """The JSON text of ``value``; refused with a sentence that names ``what`` if it cannot be kept."""
+        """Return the JSON text of ``value``; refused with a sentence that names ``what`` if it cannot be kept."""
         try:
             if self.plain or self._bare(value):
                 text = _to_json(value).decode()
@@ -158,7 +158,7 @@ class Codec:
             return text, self.decode(text, what)
 
     def _problem(self, value: Any) -> str:
-        """Why the value is none of the type; empty: it is one, or nobody can tell."""
+        """Return why the value is none of the type; empty: it is one, or nobody can tell."""
         if self.plain:
             return ""
         try:
@@ -170,7 +170,7 @@ class Codec:
         return ""
 
     def decode(self, text: str, what: str, fits: str = "") -> Any:
-        """A fresh value of the type from its JSON text. ``fits``: what a refusal calls the type."""
+        """Return a fresh value of the type from its JSON text. ``fits``: what a refusal calls the type."""
         if self.plain:
             return _from_json(text)
         try:
@@ -182,7 +182,7 @@ class Codec:
             raise ValueRefused(f"{what} does not fit {fits or _name(self.type)}: {problem}") from error
 
     def taken(self, value: Any, what: str) -> tuple[str, Any]:
-        """The text of ``value`` and its decoded copy, refused unless the copy equals what was given."""
+        """Return the text of ``value`` and its decoded copy, refused unless the copy equals what was given."""
         if self._bare(value):
             text = _to_json(value).decode() if type(value) is not str else self.encode(value, what)
             return text, value
@@ -222,7 +222,7 @@ def _plain(value: Any) -> Any:
 
 
 def schema_of(codec: Codec) -> dict[str, Any] | None:
-    """The JSON schema of a type, ``{}`` where any value fits; None: the type has no schema."""
+    """Return the JSON schema of a type, ``{}`` where any value fits; None: the type has no schema."""
     if codec.plain:
         return {}
     try:
@@ -297,7 +297,7 @@ def _name(type_: Any) -> str:
 
 
 def first_problem(error: Any) -> str:
-    """The first sentence of a validator's error, with the field that it is about."""
+    """Return the first sentence of a validator's error, with the field that it is about."""
     if not hasattr(error, "errors"):
         return in_words(error)  # of a validator that is not pydantic's
     first = error.errors(include_url=False)[0]
@@ -312,7 +312,7 @@ def _cached(type_: Any) -> Codec:
 
 
 def codec(type_: Any) -> Codec:
-    """The codec of a type, made once per type."""
+    """Return the codec of a type, made once per type."""
     try:
         return _cached(type_)
     except TypeError:  # an unhashable annotation

@@ -38,7 +38,7 @@ class Line(Row, frozen=True):
 
 
 def chained(previous: str, record_id: str, n: int, version: int, at: float, kind: str, body: str) -> str:
-    """The hash of a line, given the hash of the line before it."""
+    """Return the hash of a line, given the hash of the line before it."""
     text = f"{previous}\n{record_id}\n{n}\n{version}\n{_written(at)}\n{kind}\n{body}"
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -50,7 +50,7 @@ def _written(at: float) -> str:
 
 
 def first_break(events: Iterable[Event]) -> Event | None:
-    """The first line of one record's log, given from its start, that does not follow from the one before it."""
+    """Return the first line of one record's log, given from its start, that does not follow from the one before it."""
     previous, expected = "", 1
     for event in events:
         right = chained(previous, event.record_id, event.n, event.version, event.at, event.kind, event.body)

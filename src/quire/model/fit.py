@@ -78,7 +78,7 @@ class Fit:
 
 
 def needs_value(schema: Schema | None) -> bool:
-    """Whether null does not fit: a value must be given."""
+    """Return whether null does not fit: a value must be given."""
     try:
         Fit(schema, "").taken(None, "")
     except InputError:
@@ -98,7 +98,7 @@ def as_typed(text: str, schema: Schema | None) -> Any:
 
 
 def _allows(schema: Schema) -> bool:
-    """Whether an object may have fields that are not listed."""
+    """Return whether an object may have fields that are not listed."""
     return bool(schema.get("additionalProperties")) or ("properties" not in schema and "x-aliases" not in schema)
 
 

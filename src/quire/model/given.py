@@ -13,7 +13,7 @@ Schema = Mapping[str, Any]
 
 
 def bare(value: Any, schema: Schema | None = None, root: Schema | None = None) -> Any:
-    """The value in one order, without fields that are what they would be anyway by the (JSON) schema."""
+    """Return the value in one order, without fields that are what they would be anyway by the (JSON) schema."""
     root = schema if root is None else root
     schema = _resolved(schema, root, value)
     if isinstance(value, dict):
@@ -35,7 +35,7 @@ def bare(value: Any, schema: Schema | None = None, root: Schema | None = None) -
 
 
 def _resolved(schema: Schema | None, root: Schema | None, value: Any) -> Schema:
-    """The part of the schema that speaks about this value."""
+    """Return the part of the schema that speaks about this value."""
     for _ in range(20):  # a reference may name another one
         if not schema:
             return {}

@@ -95,7 +95,7 @@ class Receipt(Row, frozen=True):
         return self.stage is Stage.DONE and self.kind is Kind.ONCE and self.value == ""
 
     def gives_value(self, known: Receipt) -> bool:
-        """Whether this is the receipt ``known``, with the value that it lacked."""
+        """Return whether this is the receipt ``known``, with the value that it lacked."""
         done = self.stage is known.stage is Stage.DONE and self.kind is Kind.ONCE and self.nonce == known.nonce
         return done and known.value in ("", "null") and self.value != known.value
 
@@ -106,7 +106,7 @@ def key_of(*parts: str | int) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """A short hash of a text, for arguments and contents."""
+    """Return a short hash of a text, for arguments and contents."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -137,7 +137,10 @@ def with_side_fields(image: Record, row: Record) -> Record:
 
 
 def started_as(workflow: str, given: str) -> str:
-    """What tells a start that is repeated from another one under the same id. ``given``: text of ``given.bare``."""
+    """Return the fingerprint of a start's input. ``given``: text of ``given.bare``.
+
+    Starting the same id again with the same fingerprint returns the existing record; another one is refused.
+    """
     return fingerprint(key_of(workflow, given))
 
 
@@ -159,7 +162,7 @@ def new_record(
     priority: int = 0,
     given: str | None = None,
 ) -> Record:
-    """A record before its first commit: version 0, in the ledger's current epoch once it is there."""
+    """Return a record before its first commit: version 0, in the ledger's current epoch once it is there."""
     return Record(
         record_id=record_id,
         workflow=workflow,

@@ -53,5 +53,5 @@ def load_waits(text: str | None) -> tuple[Wait, ...]:
 
 
 def earliest(waits: Iterable[Wait]) -> float | None:
-    """When the first of these makes its record due by itself."""
+    """Return when the first of these makes its record due by itself."""
     return min((wait.until for wait in waits if wait.until is not None), default=None)

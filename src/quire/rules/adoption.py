@@ -22,7 +22,7 @@ _STOOD = "stood"
 
 
 def question(record: Record, why: str, epoch: int, now: float) -> Wait:
-    """The question of this record. One that was asked already, of a copy of a copy, keeps what it knew."""
+    """Return the question of this record. One that was asked already, of a copy of a copy, keeps what it knew."""
     waits = load_waits(record.waits)
     before = next((found for wait in waits if (found := stood(wait)) is not None), None)
     if before is None:

@@ -57,7 +57,7 @@ def _decided(draft: Draft, change: Change) -> Verdict:
 
 
 def _moved(draft: Draft, change: Change, image: Record, row: Record | None) -> Verdict:
-    """The holder of a record, or a person, replaces its image."""
+    """Decide over a new image, by which the holder of a record, or a person, replaces the one that is there."""
     if row is None or row.version != change.version:
         return _other_version(draft, change, row)
     if (refused := _not_permitted(draft, change, row)) is not None:
@@ -110,7 +110,7 @@ def _not_permitted(draft: Draft, change: Change, row: Record) -> Verdict | None:
 
 
 def _started(draft: Draft, change: Change, image: Record, current: Record | None) -> Verdict:
-    """A new record comes into the ledger; perhaps it begins at once under the worker that starts it."""
+    """Let a new record come into the ledger. It may begin at once under the worker that starts it."""
     if current is not None:
         if current.started_as == image.started_as and current.workflow == image.workflow:
             return Applied(current, draft.now, again=True)
@@ -154,7 +154,7 @@ def _beside(draft: Draft, change: Change, current: Record | None, *, landed: boo
 
 
 def _cancel_asked(draft: Draft, change: Change, current: Record) -> Verdict:
-    """Somebody asks to cancel a record that runs: the request is kept beside it until it is obeyed."""
+    """Keep a cancel request beside a record that runs, until it is obeyed."""
     if current.status is not Status.RUNNING:
         return Conflict(current, draft.now)
     if current.step == UNDO and change.cancel and parse(change.cancel).get("undo"):

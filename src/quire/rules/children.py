@@ -20,7 +20,7 @@ from quire.workflows.fanout import met
 
 
 def born(draft: Draft, change: Change) -> None:
-    """The fan-ins and the children of a move come into the ledger with it."""
+    """Bring the fan-ins and the children of a move into the ledger with it."""
     for fanin in change.fanins:
         draft.put_fanin(fanin)
     for child in change.children:
@@ -92,7 +92,7 @@ def _waits_for(parent: Record, fanin: Fanin) -> bool:
 
 
 def counts(lines: Sequence[Line]) -> bool:
-    """Whether a child with these lines has ended for its parent, and is subtracted from its fan-in.
+    """Return whether a child with these lines has ended for its parent, and is subtracted from its fan-in.
 
     What a halt cancelled has not: it may be brought back, and its parent waits for it (protocol 15). When the parent
     goes on or ends without it, the sweep cancels it for good.
@@ -101,7 +101,7 @@ def counts(lines: Sequence[Line]) -> bool:
 
 
 def abandon(draft: Draft, parent_id: str, key: str | None) -> None:
-    """The parent goes on, or ends, without the children that are still open: the sweep cancels them."""
+    """Leave the open children of a parent that goes on, or ends, without them: the sweep cancels them."""
     for fanin in draft.fanins_of(parent_id):
         if fanin.left > 0 and not fanin.abandoned and (key is None or fanin.key == key):
             draft.put_fanin(replace(fanin, abandoned=True))

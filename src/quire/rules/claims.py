@@ -36,7 +36,7 @@ def _tokens(draft: Draft, rate: Rate) -> float:
 
 
 def limited(slot: Slot) -> bool:
-    """Whether something besides its place in the queue decides if a record of this step may begin."""
+    """Return whether something besides its place in the queue decides if a record of this step may begin."""
     return slot.cap is not None or slot.workflow_cap is not None or slot.rate is not None
 
 

@@ -24,7 +24,7 @@ WAITS = "(status = 'PENDING' OR status = 'WAITING' OR status = 'NEEDS_APPROVAL')
 
 
 def waits(record: Record) -> bool:
-    """Whether the record may be claimed once it is due."""
+    """Return whether the record may be claimed once it is due."""
     return record.status in CLAIMABLE
 
 
@@ -32,7 +32,7 @@ def waits(record: Record) -> bool:
 
 
 def due(record: Record, slot: Slot, now: float, floor: int) -> bool:
-    """Whether a claim may take the record for this step. ``floor``: the first epoch that is not halted."""
+    """Return whether a claim may take the record for this step. ``floor``: the first epoch that is not halted."""
     return (
         waits(record)
         and (record.workflow, record.step) == (slot.workflow, slot.step)
@@ -57,28 +57,28 @@ def queued_sql(*, workflow: str, step: str) -> str:
 
 
 def halted(record: Record, controls: Iterable[Control]) -> bool:
-    """Whether the record is of a halted epoch. Only a person takes that back."""
+    """Return whether the record is of a halted epoch. Only a person takes that back."""
     return any(control.scope in (EVERYWHERE, record.workflow) and record.epoch < control.floor for control in controls)
 
 
 def stopped(record: Record, controls: Iterable[Control]) -> bool:
-    """Whether a halt, which stands or stood, keeps this record from going on."""
+    """Return whether a halt, which stands or stood, keeps this record from going on."""
     scopes = (EVERYWHERE, record.workflow)
     return any(c.scope in scopes and (c.halted or record.epoch < c.floor) for c in controls)
 
 
 def in_doubt(record: Record) -> bool:
-    """Whether the record asks about an effect that may or may not have happened."""
+    """Return whether the record asks about an effect that may or may not have happened."""
     return record.status is Status.NEEDS_APPROVAL and record.open_intents > 0
 
 
 def under_way(record: Record) -> bool:
-    """Whether a halt leaves the record as it is for now: it runs, or asks about an effect in doubt."""
+    """Return whether a halt leaves the record as it is for now: it runs, or asks about an effect in doubt."""
     return record.status is Status.RUNNING or in_doubt(record)
 
 
 def cancelled(record: Record, controls: Iterable[Control]) -> bool:
-    """Whether a halt has cancelled the record, and that is not written down yet."""
+    """Return whether a halt has cancelled the record, and that is not written down yet."""
     return waits(record) and not in_doubt(record) and halted(record, controls)
 
 
@@ -112,7 +112,7 @@ def _quoted(text: str) -> str:
 
 
 def overdue(record: Record, now: float) -> bool:
-    """Whether the record's run is past its hard end (protocol 7)."""
+    """Return whether the record's run is past its hard end (protocol 7)."""
     return record.status is Status.RUNNING and record.run_until is not None and record.run_until < now
 
 
@@ -121,7 +121,7 @@ def overdue_sql(*, now: str) -> str:
 
 
 def abandoned(child: Record, fanin: Fanin) -> bool:
-    """Whether a sweep cancels this child, because its parent went on without it.
+    """Return whether a sweep cancels this child, because its parent went on without it.
 
     A child that runs, or has an effect in doubt, is asked to stop, once. One that undoes what it did is left alone.
     """
@@ -135,12 +135,12 @@ def abandoned(child: Record, fanin: Fanin) -> bool:
 
 
 def held_by_halt(child: Record) -> bool:
-    """Whether a halt cancelled this child, so that its parent still waits for it."""
+    """Return whether a halt cancelled this child, so that its parent still waits for it."""
     return child.status is Status.CANCELLED and not child.counted
 
 
 def left_alone(fanin: Fanin) -> bool:
-    """Whether the parent went on without children of this fan-in that are still open."""
+    """Return whether the parent went on without children of this fan-in that are still open."""
     return fanin.abandoned and fanin.left > 0
 
 
@@ -158,7 +158,7 @@ def abandoned_sql(waits: str) -> str:
 
 
 def expired(worker: Worker, now: float) -> bool:
-    """Whether the worker's lease has run out, with the grace that others give it."""
+    """Return whether the worker's lease has run out, with the grace that others give it."""
     return worker.closed is None and worker.expires_at + GRACE * worker.lease_seconds < now
 
 
@@ -185,7 +185,7 @@ def forgotten_sql(*, before: str) -> str:
 
 
 def acting(receipt: Receipt, now: float) -> bool:
-    """Whether the effect of this intent may be under way at this moment."""
+    """Return whether the effect of this intent may be under way at this moment."""
     return receipt.stage is Stage.INTENDED and (receipt.act_by is None or receipt.act_by > now)
 
 

@@ -46,7 +46,7 @@ def pairs(was: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) 
 
 
 def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of the fields that differ."""
+    """Return the names of the fields that differ."""
     return [name for name in {**was, **now} if name not in was or name not in now or not same(was[name], now[name])]
 
 

@@ -127,7 +127,7 @@ class Draft:
         return self.view.change_at(record_id, version)
 
     def has_line(self, record_id: str, change_id: str) -> bool:
-        """Whether the record's log has a line of this change, here or before."""
+        """Return whether the record's log has a line of this change, here or before."""
         own = any(event.change_id == change_id for event in self.events)
         return own or self.view.has_line(record_id, change_id)
 
@@ -137,7 +137,7 @@ class Draft:
         return bool(self._new)
 
     def is_new(self, record_id: str) -> bool:
-        """Whether the record comes into the ledger with this draft."""
+        """Return whether the record comes into the ledger with this draft."""
         return record_id in self._new
 
     # -- writing down ------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def stops(draft: Draft, row: Record) -> bool:
 
 
 def _known(draft: Draft, receipt: Receipt) -> bool:
-    """Whether this very receipt came before. The place in a loop is kept under one key and written anew."""
+    """Return whether this very receipt came before. The place in a loop is kept under one key and written anew."""
     known = draft.receipt(receipt.key)
     if known is None or known.nonce != receipt.nonce or receipt.kind is Kind.EACH:
         return False
@@ -131,7 +131,7 @@ def _known(draft: Draft, receipt: Receipt) -> bool:
 
 
 def _sooner(receipt: Receipt, known: Receipt) -> bool:
-    """Whether it is the same intent, but its actor has ended before its time: nobody acts on it any more."""
+    """Return whether it is the same intent, but its actor has ended before its time: nobody acts on it any more."""
     return receipt.open and known.open and (receipt.act_by or 0.0) < (known.act_by or 0.0)
 
 
@@ -169,7 +169,7 @@ def _intended(
 
 
 def refused_before(draft: Draft, change: Change) -> Refused | None:
-    """Why an intent that this move parks, releases or drops cannot be."""
+    """Return why an intent that this move parks, releases or drops cannot be."""
     for receipt in change.receipts:
         if receipt.stage in BEFORE and (refused := _refused_before(change, receipt, draft.receipt(receipt.key))):
             return refused

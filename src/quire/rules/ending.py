@@ -30,7 +30,7 @@ def put(draft: Draft, row: Record, image: Record, lines: Sequence[Line], change_
 
 
 def _counts(row: Record, image: Record, lines: Sequence[Line]) -> bool:
-    """Whether this end is subtracted from the fan-in of the record's parent. No record is subtracted twice."""
+    """Return whether this end is subtracted from the fan-in of the record's parent. No record is subtracted twice."""
     if row.counted or image.parent_id is None or (row.ended and orders.edits(lines)):
         return False
     return children.counts(lines)

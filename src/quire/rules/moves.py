@@ -109,7 +109,7 @@ def _entered(record: Record, step: str) -> dict[str, Any]:
 
 
 def start(record: Record, now: float, by: str = "") -> Move:
-    """A new record comes into the ledger."""
+    """Let a new record come into the ledger."""
     body = {"workflow": record.workflow, "step": record.step} | ({"by": by} if by else {})
     return _moved(record, now, "started", body, {})
 
@@ -208,7 +208,7 @@ def stopped(record: Record, now: float, reason: str, undo: bool, by: str = "") -
 
 
 def claim(record: Record, now: float, worker: str, run_id: str, timeout: float) -> Move:
-    """A due record becomes this worker's, until ``run_until`` at the latest."""
+    """Give a due record to this worker, until ``run_until`` at the latest."""
     fields = {"status": Status.RUNNING, "worker": worker, "run_id": run_id, "run_until": now + timeout}
     if record.question is not None:  # the pass asks again if it still must
         fields["question"] = None
@@ -221,7 +221,7 @@ def claim_body(worker: str, run_id: str, step: str) -> str:
 
 
 def unkept(image: Record, now: float) -> Record:
-    """The same image, but its worker does not stay for the next step."""
+    """Return the same image, but its worker does not stay for the next step."""
     return replace(image, status=Status.PENDING, due_at=now, **_RELEASED)
 
 
@@ -241,7 +241,7 @@ def _asking(waits: Sequence[Wait]) -> dict[str, Any]:
 
 
 def suspected(record: Record) -> bool:
-    """Whether the record's step may be what ends its workers."""
+    """Return whether the record's step may be what ends its workers."""
     return record.losses >= SUSPECT_LOSSES
 
 
@@ -268,7 +268,7 @@ def apart(record: Record, now: float, worker: str, timeout: float, *, counted: b
 
 
 def died(record: Record, now: float, why: str) -> Move:
-    """The process in which a suspect ran alone has died by itself: that is a try that failed."""
+    """Count a failed try: the process in which a suspect ran alone has died by itself."""
     body = {"worker": record.worker, "step": record.step, "reason": why, "alone": True}
     tried = replace(record, attempt=record.attempt + 1, losses=max(record.losses, SUSPECT_LOSSES) + 1)
     if tried.losses >= SUSPECT_LOSSES + MOST_DEATHS:
@@ -289,7 +289,7 @@ def _released(record: Record) -> dict[str, Any]:
 
 
 def orphan(record: Record, now: float) -> Move:
-    """The ledger gave the record to a worker that does not know of it: back it goes, unharmed."""
+    """Give the record back unharmed: the worker that has it in the ledger does not know of it."""
     body = {"worker": record.worker, "step": record.step}
     return _moved(record, now, "orphaned", body, _released(record) | {"status": Status.PENDING, "due_at": now})
 
@@ -310,14 +310,14 @@ def doubted(key: str, name: str, why: str = "", value: Mapping[str, Any] | None 
 
 
 def valueless(key: str, name: str, why: str, value: Mapping[str, Any] | None) -> Wait:
-    """The question what an effect returned, which surely happened."""
+    """Return the question what an effect returned, which surely happened."""
     text = f"{name!r} happened, but what it returned is not known" + (f" ({why})" if why else "") + ". What was it?"
     about: dict[str, Any] = {"text": text, "choices": ["happened"], "value": value, "of": key}
     return Wait(On.DOUBT, key=f"{key}value", name=name, about=about)
 
 
 def turn(record: Record, now: float) -> Move:
-    """A child that waited for its turn may start."""
+    """Let a child start that waited for its turn."""
     return _moved(record, now, "woken", {"by": "its turn"}, {"status": Status.PENDING, "due_at": now, "waits": None})
 
 
@@ -376,7 +376,7 @@ def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
 
 
 def move(record: Record, now: float, by: str, step: str, legal: Collection[str], *, rests: bool, ends: bool) -> Move:
-    """A person moves the record to a declared successor of where it stands."""
+    """Move the record, for a person, to a declared successor of where it stands."""
     if record.status is Status.RUNNING:
         raise _refuse(record, "move", "it is RUNNING; wait for its step to end")
     if record.status in (Status.DONE, Status.CANCELLED) or record.step == UNDO:
@@ -403,7 +403,7 @@ def move(record: Record, now: float, by: str, step: str, legal: Collection[str],
 
 
 def answered(record: Record, now: float, key: str, body: dict[str, Any], data: str | None = None) -> Move:
-    """A question has its answer (the receipt goes with the change); the record is due again."""
+    """Make the record due again: its question has an answer. The receipt goes with the change."""
     if record.status is not Status.NEEDS_APPROVAL:
         raise _refuse(record, "answer", f"it asks nothing; it is {record.status}")
     waits = [wait for wait in load_waits(record.waits) if wait.key != key]
@@ -456,7 +456,7 @@ def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], bo
 
 
 def edit(record: Record, now: float, by: str, data: str) -> Move:
-    """A person changes the data of a record that nobody holds."""
+    """Change the data of a record that nobody holds, for a person."""
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "edit", f"it is {record.status}")
     fields = {"data": data, "entry": None} | _to_ask_anew(record, now)
@@ -499,7 +499,7 @@ def revive(record: Record, now: float, by: str, epoch: int) -> Move:
 
 
 def undone(record: Record, now: float) -> Move:
-    """The list of what was to be undone is empty: the record ends as it was going to."""
+    """End the record as it was going to: nothing is left to undo."""
     ending = parse(record.ending) if record.ending else {"status": Status.CANCELLED, "reason": "undone"}
     body = {"status": ending["status"], "reason": ending["reason"]}
     fields = _AT_REST | {"ending": None, "last_error": ending["reason"]}

@@ -87,18 +87,18 @@ def floor(draft: Draft, workflow: str) -> int:
 
 
 def halted(draft: Draft, record: Record) -> bool:
-    """Whether the record is of a halted epoch, also after the halt itself was taken back."""
+    """Return whether the record is of a halted epoch, also after the halt itself was taken back."""
     return record.epoch < _ordered(draft, record.workflow)[2]
 
 
 def held_back(draft: Draft, record: Record) -> bool:
-    """Whether a halt, which stands or stood, keeps this record from going on."""
+    """Return whether a halt, which stands or stood, keeps this record from going on."""
     halt, _, first = _ordered(draft, record.workflow)
     return halt is not None or record.epoch < first
 
 
 def cancelled(draft: Draft, record: Record) -> bool:
-    """Whether a halt has cancelled the record, written down or not."""
+    """Return whether a halt has cancelled the record, written down or not."""
     return not record.ended and halted(draft, record) and not conditions.under_way(record)
 
 
@@ -127,12 +127,12 @@ def halted_text(workflow: str, control: Control | None) -> str:
 
 
 def by_halt(lines: Iterable[Line]) -> bool:
-    """Whether a halt cancels the record that these lines are about."""
+    """Return whether a halt cancels the record that these lines are about."""
     return HALTED in lines
 
 
 def cancelled_by_halt(log: Sequence[Event]) -> bool:
-    """Whether a halt cancelled the record of this log, which reads as CANCELLED.
+    """Return whether a halt cancelled the record of this log, which reads as CANCELLED.
 
     Lines after its end that do not move it, such as an edit of its data, change nothing. If the record went on after
     its last end, a halt cancelled it by definition, and no sweep has written that down yet.
@@ -152,27 +152,27 @@ def cancelled_by_halt(log: Sequence[Event]) -> bool:
 
 
 def says(lines: Sequence[Line]) -> bool:
-    """Whether a person only says something about the record: an answer, whether an effect happened, new data."""
+    """Return whether a person only says something about the record: an answer, whether an effect happened, new data."""
     return last_kind(lines) in SAYS
 
 
 def edits(lines: Sequence[Line]) -> bool:
-    """Whether a person gives the record other data. An ended record stays as ended as it was."""
+    """Return whether a person gives the record other data. An ended record stays as ended as it was."""
     return last_kind(lines) == LineKind.EDITED
 
 
 def cancels(lines: Sequence[Line]) -> bool:
-    """Whether somebody cancels the record, or wants it undone."""
+    """Return whether somebody cancels the record, or wants it undone."""
     return last_kind(lines) == LineKind.CANCELLED and not by_halt(lines)
 
 
 def revives(lines: Sequence[Line]) -> bool:
-    """Whether the record goes on because a halt was taken back."""
+    """Return whether the record goes on because a halt was taken back."""
     return last_kind(lines) == LineKind.REVIVED
 
 
 def ends(lines: Sequence[Line]) -> bool:
-    """Whether an ended image with these lines is an end for good: the record's children are let go by it."""
+    """Return whether an ended image with these lines is an end for good: the record's children are let go by it."""
     return not by_halt(lines) and not edits(lines)
 
 
@@ -191,7 +191,7 @@ def request_of(lines: Sequence[Line]) -> str:
 
 
 def undoes(request: str | None) -> bool:
-    """Whether the request is that what was done is taken back."""
+    """Return whether the request is that what was done is taken back."""
     return request is not None and bool(parse(request).get("undo"))
 
 
@@ -201,7 +201,7 @@ def joined(known: str | None, new: str) -> str:
 
 
 def may_be_obeyed(record: Record) -> bool:
-    """Whether the request beside a record that nobody holds can be obeyed now.
+    """Return whether the request beside a record that nobody holds can be obeyed now.
 
     Not before every doubt is resolved, nor while a record of a copied book asks whether it goes on at all.
     """
@@ -210,7 +210,7 @@ def may_be_obeyed(record: Record) -> bool:
 
 
 def gives_way(current: Record, image: Record, request: str) -> bool:
-    """Whether the holder's move becomes the stop that somebody asked for (protocol 6).
+    """Return whether the holder's move becomes the stop that somebody asked for (protocol 6).
 
     An end that came first stands. Exception: what was done can be taken back after any end. An undoing is stopped by a
     request that came while it ran, unless it has come to its end.
@@ -243,5 +243,5 @@ def request_left(current: Record, image: Record, lines: Sequence[Line]) -> str |
 
 
 def taken_back(lines: Sequence[Line]) -> bool:
-    """Whether a person wants the record tried again, whatever was requested before its end."""
+    """Return whether a person wants the record tried again, whatever was requested before its end."""
     return last_kind(lines) in RETRIES

@@ -43,7 +43,7 @@ def under_way(controls: Iterable[Control]) -> tuple[Control, ...]:
 
 
 def is_one(control: Control) -> bool:
-    """Whether this row is no halt or pause, but a resume that brings records back."""
+    """Return whether this row is no halt or pause, but a resume that brings records back."""
     return control.scope.startswith(_PREFIX)
 
 

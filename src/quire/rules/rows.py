@@ -52,7 +52,7 @@ class View(Protocol):
         ...
 
     def has_line(self, record_id: str, change_id: str) -> bool:
-        """Whether the record's log has a line of this change."""
+        """Return whether the record's log has a line of this change."""
         ...
 
 

@@ -42,7 +42,7 @@ class Versions(NamedTuple):
 
 
 def versions(record: Record, log: Iterable[Event]) -> Versions:
-    """The versions of the record's data that its log, newest line first, tells."""
+    """Return the versions of the record's data that its log, newest line first, tells."""
     data = parse(record.data)
     if not isinstance(data, dict):
         return Versions((), "The data are no object: the log tells no changes of such.")
@@ -73,7 +73,7 @@ def versions(record: Record, log: Iterable[Event]) -> Versions:
 
 
 def _unbroken(record: Record, log: Iterable[Event]) -> Iterable[Event]:
-    """The lines up to the record's version, as long as no version is missing among them."""
+    """Yield the lines up to the record's version, as long as no version is missing among them."""
     last: int | None = None
     for event in log:
         if event.version > record.version:
@@ -97,7 +97,7 @@ def _alike(one: Known, other: Known) -> bool:
 
 
 def too_much(version: int) -> str:
-    """Why older versions than this are left out."""
+    """Return why older versions than this are left out."""
     return f"What the data were before version {version} is not shown: that is too much."
 
 

@@ -18,7 +18,7 @@ _WAITING = (Status.WAITING, Status.NEEDS_APPROVAL)
 
 
 def send(draft: Draft, sent: Send) -> Verdict:
-    """A signal comes: the wait of that name takes it, or it is kept until there is one."""
+    """Give a signal to the wait of its name, or keep it until there is such a wait."""
     if draft.view.sealed:
         return Refused("sealed", orders.sealed_text(draft.view.sealed))
     row = draft.record(sent.record_id)
@@ -54,7 +54,7 @@ def _same(signal: Signal, sent: Send) -> bool:
 
 
 def _take(draft: Draft, signal: Signal, wait: Wait, record: Record) -> None:
-    """The wait takes the signal: its value becomes the receipt of the wait."""
+    """Let the wait take the signal: its value becomes the receipt of the wait."""
     draft.signals[signal.signal_id] = replace(signal, taken_by=wait.key)
     draft.receipts[wait.key] = Receipt(
         key=wait.key,
@@ -73,7 +73,7 @@ def _take(draft: Draft, signal: Signal, wait: Wait, record: Record) -> None:
 
 
 def wake(draft: Draft, row: Record, key: str, why: str, change_id: str) -> Record:
-    """The record is due if it waits for this key, and no halt keeps it from going on."""
+    """Make the record due if it waits for this key, and no halt keeps it from going on."""
     if row.status not in _WAITING or orders.held_back(draft, row):
         return row
     if not any(wait.key == key for wait in load_waits(row.waits)):
@@ -86,7 +86,7 @@ def wake(draft: Draft, row: Record, key: str, why: str, change_id: str) -> Recor
 
 
 def answered_already(draft: Draft, image: Record, lines: list[Line]) -> Record:
-    """A record that is about to wait for something that has come already does not wait (protocol 4)."""
+    """Do not let a record wait for something that has come already (protocol 4)."""
     if image.waits is None or image.status not in _WAITING:
         return image
     if adoption.asked(image) is not None:

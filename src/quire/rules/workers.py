@@ -16,7 +16,7 @@ from quire.rules.orders import HALTED
 
 
 def expired(draft: Draft, worker: Worker) -> bool:
-    """Whether the worker may be taken over from. No worker of a sealed ledger is."""
+    """Return whether the worker may be taken over from. No worker of a sealed ledger is."""
     return not draft.view.sealed and conditions.expired(worker, draft.now)
 
 
@@ -46,7 +46,7 @@ def beat(draft: Draft, worker: Worker, holding: Holding, held: Sequence[Record])
 
 
 def _expected(row: Record, holding: Holding) -> bool:
-    """Whether the worker's claim of this row is under way, or was made after it said what it holds."""
+    """Return whether the worker's claim of this row is under way, or was made after it said what it holds."""
     if any(of_claim(row, claim_id) for claim_id in holding.claims):
         return True
     claim_id = (row.run_id or "").removeprefix("run_").rpartition("_")[0]
@@ -54,7 +54,7 @@ def _expected(row: Record, holding: Holding) -> bool:
 
 
 def farewell(draft: Draft, worker_id: str, held: Iterable[Record]) -> None:
-    """The worker ends of its own will: what it still holds goes back unharmed. Not where the ledger is sealed."""
+    """Close a worker that ends by itself. What it still holds goes back unharmed, unless the ledger is sealed."""
     known = draft.worker(worker_id)
     if known is None or known.closed is not None or draft.view.sealed:
         return
@@ -95,7 +95,7 @@ def overdue(draft: Draft, row: Record) -> int:
 
 
 def _lose(draft: Draft, row: Record, why: str) -> None:
-    """Nobody holds the record any more: it is due again, or what an order or a doubt makes of it."""
+    """Take the record from a worker that is gone: it is due again, or what an order or a doubt makes of it."""
     halts = orders.held_back(draft, row)
     stop = ending.stop_of(draft, row)
     go = stop or moves.lose(row, draft.now, why)

@@ -85,7 +85,7 @@ def _check(plan: Plan) -> None:
 
 
 def _must_wait(pass_: Pass, key: str, fanin: Fanin) -> bool:
-    """Whether too few of the children have ended, and their time is not over."""
+    """Return whether too few of the children have ended, and their time is not over."""
     wait = pass_.remembered.get(key)
     late = wait is not None and wait.until is not None and pass_.host.now() >= wait.until
     return not fanin.abandoned and not fanout.met(fanin) and not late
@@ -96,7 +96,7 @@ def _whose(plan: Plan, place: int) -> str:
 
 
 def _text(workflow: Workflow[Any, Any, Any], item: Any, what: str) -> str:
-    """The text of a child's data. A dict of the fields is checked as it is at every other start."""
+    """Return the text of a child's data. A dict of the fields is checked as it is at every other start."""
     if not isinstance(item, dict) or workflow.data.plain:
         return workflow.data.encode(item, what)
     try:

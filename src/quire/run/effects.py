@@ -218,14 +218,14 @@ def _parked(pass_: Pass, call: _Call, actor: str, known: Receipt | None) -> Rece
 
 
 def _was_released(pass_: Pass, key: str, print_: str) -> bool:
-    """Whether people have released this very content for an act that surely did not happen then."""
+    """Return whether people have released this very content for an act that surely did not happen then."""
     release = key_of(key, _RELEASE)
     answers = [row for row in pass_.known.values() if row.kind is Kind.ASK and row.key.startswith(release)]
     return any(row.args_hash == print_ and parse(row.value)["choice"] == "approve" for row in answers)
 
 
 def _shown(call: _Call, checked: str, actor: str) -> dict[str, Any]:
-    """What people see of an effect before it acts."""
+    """Return what people see of an effect before it acts."""
     shown: dict[str, Any] = {"effect": call.effect.name, "arguments": _named(call)}
     if checked:
         shown["prepared"] = parse(checked)
@@ -235,7 +235,7 @@ def _shown(call: _Call, checked: str, actor: str) -> dict[str, Any]:
 
 
 def _named(call: _Call) -> dict[str, Any]:
-    """The arguments by the names that the act gives them, as they are stored."""
+    """Return the arguments by the names that the act gives them, as they are stored."""
     given = parse(call.text)
     places = list(inspect.signature(call.effect.act).parameters)[0 if call.effect.bare else 1 :]
     places += [str(n) for n in range(len(places), len(given["args"]))]
@@ -298,7 +298,7 @@ async def actor_of(pass_: Pass, effect: Effect[Any, Any, Any], act_key: str) -> 
 
 
 def rate_of(effect: Effect[Any, Any, Any], actor: str, args: Any, kwargs: Any) -> Rate | None:
-    """How often the effect may act over all workers: as it is declared, or as the one who acts may."""
+    """Return how often the effect may act over all workers: as it is declared, or as the one who acts may."""
     pace = getattr(effect.actor, "pace", None)
     if effect.rate is not None or pace is None or not actor:
         return effect.rate
@@ -402,7 +402,7 @@ def _act_of(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, until: 
 
 
 def prepared_of(effect: Effect[Any, Any, Any], receipt: Receipt) -> Any:
-    """What was prepared for this act."""
+    """Return what was prepared for this act."""
     if not receipt.prepared or effect.prepare is None:
         return None
     return returns(effect.prepare.last).decode(receipt.prepared, f"what was prepared for {effect.name!r}")
@@ -419,7 +419,7 @@ def _check_deps(pass_: Pass, effect: Effect[Any, Any, Any]) -> None:
 
 
 async def _once(pass_: Pass, call: _Call) -> Any:
-    """One try: what is prepared, the intent with it, the act."""
+    """Make one try: prepare, write the intent with what was prepared, act."""
     host, effect, key = pass_.host, call.effect, call.key
     timeout = _time_for(pass_, effect)
     earlier = pass_.known.get(key)
@@ -468,7 +468,7 @@ async def _once(pass_: Pass, call: _Call) -> Any:
 
 
 def _time_for(pass_: Pass, effect: Effect[Any, Any, Any]) -> float:
-    """How long the act may take. The pass ends here if the worker has no time for it."""
+    """Return how long the act may take. The pass ends here if the worker has no time for it."""
     wanted = seconds(effect.timeout)
     if timeout := pass_.host.time_for(wanted, pass_.since, harmless=effect.repeat):
         return timeout
@@ -481,7 +481,7 @@ def _time_for(pass_: Pass, effect: Effect[Any, Any, Any]) -> float:
 async def _acted(
     pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, until: float, args: Any, kwargs: Any
 ) -> Any:
-    """The act itself, over its intent, and its receipt."""
+    """Act, once the intent is in the ledger, and write the receipt."""
     host = pass_.host
     left = until - host.clock.boottime()  # the last look at the clock before the act
     if left <= 0 or pass_.lost:
@@ -599,7 +599,7 @@ def _void(pass_: Pass, intent: Receipt) -> Receipt:
 async def _in_doubt(
     pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
 ) -> Receipt | None:
-    """An intent of an earlier try without a receipt: its receipt if it happened, None if acting again is right."""
+    """Find out what became of an intent without a receipt. Return the receipt if it happened, None to act again."""
     host = pass_.host
     schema = schema_of(returns(effect.act))
     if effect.repeat:
@@ -645,7 +645,7 @@ async def _to_repeat(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt
 
 
 async def _found(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, value: Any) -> Receipt:
-    """The receipt of what the probe found."""
+    """Return the receipt of what the probe found."""
     try:
         text, _ = returns(effect.act).nearest(value, f"what the probe of {effect.name!r} found")
     except Exception as error:  # noqa: BLE001 - a type's own code may raise anything; it was found all the same
@@ -667,7 +667,7 @@ async def _settles(pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, 
 async def _probed(
     pass_: Pass, effect: Effect[Any, Any, Any], intent: Receipt, args: Any, kwargs: Any
 ) -> tuple[Any, str | None]:
-    """What the probe finds, or why it knows nothing."""
+    """Call the probe. Return what it finds, or why it knows nothing."""
     with pass_.flight():
         try:
             return await contained(pass_.host.probe(effect, _act_of(pass_, effect, intent), args, kwargs)), None

@@ -48,7 +48,7 @@ def contained_in_thread(fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def from_outside(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Whether Ctrl-C raised this, or Python did as it closed the coroutine; and not the code of a step.
+    """Return whether Ctrl-C raised this, or Python did as it closed the coroutine; and not the code of a step.
 
     ``task``: the task in which the step runs. A coroutine that is closed is not resumed by its task.
     """

@@ -136,7 +136,7 @@ def _link(error: BaseException, how: str) -> Link:
 
 
 def _stack(error: BaseException) -> traceback.StackSummary:
-    """The frames of an error, outermost first. Their source lines are read only when they are asked for."""
+    """Return the frames of an error, outermost first. Their source lines are read only when they are asked for."""
     return traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), limit=-200, lookup_lines=False)
 
 

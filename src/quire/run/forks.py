@@ -59,7 +59,7 @@ def _copied() -> None:
 
 
 def _entry(frame: FrameType | None) -> FrameType | None:
-    """The outermost frame before the worker's own loop: when it is left, the worker goes on."""
+    """Return the outermost frame before the worker's own loop: when it is left, the worker goes on."""
     in_pool = threading.current_thread().name.startswith(STEP_THREAD)
     found = None
     while frame is not None:

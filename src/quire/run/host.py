@@ -50,15 +50,15 @@ class Host(Protocol):
 
     @property
     def threads(self) -> Executor:
-        """For plain ``def`` steps."""
+        """The threads in which plain ``def`` steps run."""
         ...
 
     def deps_of(self, workflow: str) -> Any:
-        """What the steps and effects of this workflow work with."""
+        """Return what the steps and effects of this workflow work with."""
         ...
 
     def now(self) -> float:
-        """The ledger's clock, as far as this process knows it."""
+        """Return the ledger's clock, as far as this process knows it."""
         ...
 
     def submit(self, change: Change) -> Future[Verdict]:
@@ -66,22 +66,22 @@ class Host(Protocol):
         ...
 
     def put(self, change: Change, on_verdict: OnVerdict) -> None:
-        """The same for a caller that does not wait: ``on_verdict`` is called with the verdict."""
+        """Hand a change to the committer and do not wait: ``on_verdict`` is called with the verdict."""
         ...
 
     def time_for(self, span: float, since: float, *, harmless: bool) -> float:
-        """How long an act of at most this length may take within the worker's time; 0: it is not begun any more.
+        """Return how long an act of at most this length may take within the worker's time; 0: it is not begun any more.
 
         ``since``: when the record came here, on ``clock.boottime``. ``harmless``: the act may be repeated.
         """
         ...
 
     def from_start(self, since: float) -> bool:
-        """Whether a record that came here at this moment has had nearly all of the worker's time."""
+        """Return whether a record that came here at this moment has had nearly all of the worker's time."""
         ...
 
     async def lease_until(self, span: float) -> float:
-        """A moment on ``clock.boottime``, ``span`` from now, within the lease, which is renewed first if need be."""
+        """Return the moment ``span`` from now, on ``clock.boottime``. Renew the lease if it would end before."""
         ...
 
     def late(self, work: Coroutine[Any, Any, None]) -> None:
@@ -95,11 +95,11 @@ class Host(Protocol):
         ...
 
     async def act(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
-        """Do it: the one place where the world outside is changed."""
+        """Call the effect's act: the one place where the world outside is changed."""
         ...
 
     async def probe(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
-        """Look whether it happened."""
+        """Call the effect's probe: it finds out whether the act happened."""
         ...
 
     async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> object:
@@ -107,17 +107,17 @@ class Host(Protocol):
         ...
 
     def known_dead(self, worker: Worker) -> bool:
-        """Whether that worker's process has surely ended."""
+        """Return whether that worker's process has surely ended."""
         ...
 
     def ending(self) -> bool:
-        """Whether the worker itself is being cancelled: the process ends."""
+        """Return whether the worker itself is being cancelled: the process ends."""
         ...
 
     def swallowed(self, record: Record) -> None:
-        """A step went on after it was cancelled: user code swallowed the cancellation."""
+        """Report that a step went on after it was cancelled: user code swallowed the cancellation."""
         ...
 
     def may_keep(self, record: Record, step: str, steps: int, since: float) -> bool:
-        """Whether the worker may stay on a record for its next step."""
+        """Return whether the worker may stay on a record for its next step."""
         ...

@@ -75,7 +75,7 @@ class Each(AsyncIterator[T]):
         self._leave()
 
     def _leave(self) -> None:
-        """The body's items are over: what comes now is asked for by whoever had the loop."""
+        """Leave the loop: what is asked for from now on is asked by the code around it."""
         if self.scope is not self._outer and SCOPE.get() is self.scope:
             SCOPE.set(self._outer)
 
@@ -93,7 +93,7 @@ class Each(AsyncIterator[T]):
             self._run.data = self._pass.workflow.data.decode(dump(saved["data"]), what)
 
     async def _passed(self) -> None:
-        """The body is through with an item: is it time to save, or to end?"""
+        """Note that the body is through with an item. Decide whether it is time to save, or to end."""
         self._done += 1
         host, every = self._pass.host, self._every
         if isinstance(every, int):

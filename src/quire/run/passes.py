@@ -135,18 +135,18 @@ class Pass:
         return next_id()
 
     def asked_for(self, pending: Pending[Any]) -> None:
-        """It must be awaited before the step returns."""
+        """Remember what the step asked for: it must be awaited before the step returns."""
         self.pending = self.pending or []
         self.pending.append(pending)
 
     def opened_fanout(self) -> int:
-        """The number of a new fan-in of this record."""
+        """Return the number of a new fan-in of this record."""
         return self.record.fanouts + sum(fanin is not None for *_, fanin in self._blocked) + 1
 
     # -- receipts and facts ------------------------------------------------------------------------------------
 
     def receipt(self, kind: Kind, key: str, name: str, value: str, **fields: Any) -> Receipt:
-        """An answer under this key, as this pass writes it."""
+        """Make the receipt of an answer under this key, as this pass writes it."""
         made = Receipt(
             key=key,
             record_id=self.record.record_id,
@@ -183,7 +183,7 @@ class Pass:
             self.longest, self.mark = max(self.longest, now - self.mark), now
 
     def needs(self, span: float) -> None:
-        """The pass cannot go on in a slice of this length: it would have to last for this span more."""
+        """Note that the pass would have to last for this span more: in a slice of this length it cannot go on."""
         if self.longest is not None:
             self.longest = max(self.longest, self.host.clock.boottime() - self.mark + span)
 
@@ -192,14 +192,14 @@ class Pass:
             self._ride = asyncio.get_running_loop().call_later(RIDE_SECONDS, self._save)
 
     def _save(self) -> None:
-        """What has waited long enough for a commit to ride with gets one of its own."""
+        """Commit receipts that have waited longer than ``RIDE_SECONDS`` on their own, not with the next change."""
         self._ride = None
         over = self.lost or self.stop is not None or self.suspending is not None
         if (self._unsaved or self._lines) and not over and self.record.status is Status.RUNNING:
             self.forget_errors(asyncio.ensure_future(self.facts(())))
 
     def tell(self, kind: str, **body: Any) -> None:
-        """A line for the log, with the next commit."""
+        """Write a line into the log, with the next commit."""
         self._lines = self._lines or []
         self._lines.append(Line(kind, dump(body)))
 
@@ -210,7 +210,7 @@ class Pass:
         self._ride_soon()
 
     def note_from_thread(self, text: str) -> None:
-        """The same for a function that runs in a thread."""
+        """Keep a note of a function that runs in a thread."""
         if self.task is not None:  # otherwise the step is over
             self.task.get_loop().call_soon_threadsafe(self.noted, text)
 
@@ -268,7 +268,7 @@ class Pass:
                 raise IllegalMove(reason)
 
     async def deliver(self, *receipts: Receipt) -> None:
-        """Completed effects: they land whatever happened to the record meanwhile."""
+        """Commit completed effects. They land whatever happened to the record meanwhile."""
         self.progressed()
         change = Change(next_id(), self.record.record_id, self.record.version, None, self.host.worker_id)
         verdict = await self.host.submit(replace(change, receipts=receipts))
@@ -280,7 +280,7 @@ class Pass:
     # -- blocking ----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Every way into ``run`` goes through here: a pass that is over does nothing more."""
+        """Refuse to go on in a pass that is over. Every method of ``run`` calls this first."""
         if self.lost:
             raise LeaseLost(f"another worker holds {self.record.record_id!r} now")
         if self.stop is not None or self.suspending is not None:
@@ -293,7 +293,7 @@ class Pass:
 
     @contextmanager
     def flight(self) -> Iterator[None]:
-        """Something is under way that must end before the pass may be suspended."""
+        """Mark what runs inside the ``with`` block as under way: it must end before the pass may be suspended."""
         self.check()
         self.flights += 1
         self._activity += 1
@@ -353,7 +353,7 @@ class Pass:
         return self.record.status is Status.RUNNING and not self.lost
 
     def over(self) -> None:
-        """The pass has ended. What it is made of is freed now, not when somebody tidies."""
+        """End the pass. What it is made of is freed now, not when Python collects garbage."""
         self.run = GONE
         self.pending = ()
 
@@ -369,13 +369,13 @@ class Pass:
             self.task.cancel()
 
     def halt(self, outcome: Outcome) -> None:
-        """End the pass from outside: a timeout, a wish to cancel, the end of the worker's time."""
+        """End the pass from outside: a timeout, a cancel request, the end of the worker's time."""
         if self.stop is None and self.suspending is None:
             self.stop = outcome
             self._unwind()
 
     def lose(self) -> None:
-        """The ledger has given the record to another, or taken it back."""
+        """Give the record up: the ledger has given it to another worker, or taken it back."""
         if not self.lost:
             self.lost = True
             if self.suspending is None:

@@ -87,7 +87,7 @@ async def _outcome(pass_: Pass) -> Outcome | None:
 
 
 def _must_end(pass_: Pass) -> bool:
-    """Whether the pass ends before its own end: somebody asked for it, or it is suspended."""
+    """Return whether the pass ends before its own end: somebody asked for it, or it is suspended."""
     return pass_.stop is not None or pass_.suspending is not None
 
 

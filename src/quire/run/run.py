@@ -374,7 +374,7 @@ def intended_before(run: Run[Any, Any], effect: str) -> bool:
 
 
 def _blocking(method: Callable[Concatenate[Run[Any, Any], P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:
-    """The same method, waited for in the step's thread. The one place where the plain face is made."""
+    """Return the same method, waited for in the step's thread. The one place where the plain face is made."""
 
     def wait(self: SyncRun[Any, Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
         async def ask() -> T:

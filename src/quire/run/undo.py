@@ -87,7 +87,10 @@ async def _receipts_of(pass_: Pass, family: Iterable[Record]) -> list[Receipt]:
 
 
 async def _taken_back(pass_: Pass, receipt: Receipt, earlier: Receipt | None, workflow: str) -> list[Wait]:
-    """Take one receipt back, unless it is already. Return what comes before that, or is asked. ``earlier``: a try."""
+    """Take one receipt back, unless it is taken back already. ``earlier``: the receipt of an earlier try.
+
+    Return what must come first, or what a person is asked.
+    """
     key = key_of("undo", receipt.key)
     effect = find_effect(receipt.undo)
     repeats = effect is not None and effect.undo_repeat
@@ -113,7 +116,7 @@ async def _taken_back(pass_: Pass, receipt: Receipt, earlier: Receipt | None, wo
 
 
 def _again(pass_: Pass, receipt: Receipt, key: str) -> Wait | None:
-    """When to call an undo once more that may be called again; None: often enough, and a person decides."""
+    """Return when to call an undo once more that may be called again; None: often enough, and a person decides."""
     key = f"{key}settle"
     earlier = pass_.remembered.get(key)
     pause = FIRST_PAUSE if earlier is None else 4 * (earlier.about or {}).get("pause", FIRST_PAUSE)
@@ -184,7 +187,7 @@ async def _undo(
 
 
 async def _descendants(pass_: Pass, record_id: str) -> list[Record]:
-    """All descendants: each one after its own children, the youngest child first."""
+    """Return all descendants: each one after its own children, the youngest child first."""
     found: list[Record] = []
     children = await pass_.host.ledger.find(Query(parent_id=record_id, limit=100_000))
     for child in sorted(children, key=lambda row: (row.generation or 0, row.place or 0), reverse=True):
@@ -195,8 +198,10 @@ async def _descendants(pass_: Pass, record_id: str) -> list[Record]:
 
 
 def _until_they_end(pass_: Pass) -> Wait:
-    """What a child is still doing cannot be undone yet. The sweep stops the children; look again when they may have
-    ended, less and less often: one of them may ask a person."""
+    """Wait for the children to end: what a child is still doing cannot be undone yet.
+
+    The sweep stops them. The pauses grow, because one of them may ask a person.
+    """
     key = key_of("undo", pass_.record.record_id, "settle")
     earlier = pass_.remembered.get(key)
     pause = FIRST_PAUSE if earlier is None else min(MOST_PAUSE, 2 * (earlier.about or {}).get("pause", FIRST_PAUSE))
@@ -205,7 +210,7 @@ def _until_they_end(pass_: Pass) -> Wait:
 
 
 def _settled_first(pass_: Pass, intents: Iterable[Receipt]) -> list[Wait]:
-    """Nobody is asked about an act that may still be under way (protocol 1)."""
+    """Wait until an act that may still be under way has settled: nobody is asked about it before (protocol 1)."""
     return [
         Wait(On.TIMER, key=f"{intent.key}settle", name=f"{intent.name} to settle", until=intent.act_by)
         for intent in intents
@@ -214,5 +219,5 @@ def _settled_first(pass_: Pass, intents: Iterable[Receipt]) -> list[Wait]:
 
 
 def _newest_first(receipts: Iterable[Receipt]) -> list[Receipt]:
-    """By the order of their intents; a place in the log of one record says nothing about that of another."""
+    """Sort by the order of the intents. A place in the log of one record says nothing about that of another."""
     return sorted(receipts, key=lambda receipt: receipt.seq, reverse=True)

@@ -79,7 +79,7 @@ def _taken(pass_: Pass, signal: str, type_: Any) -> dict[str, Any] | None:
 
 
 async def _came(pass_: Pass, signal: str, until: float) -> bool:
-    """Whether a signal that came in time is kept, as while the record runs or is due: to wait is to take it."""
+    """Return whether a signal that came in time is kept, as while the record runs or is due: to wait is to take it."""
     with pass_.flight():  # or what waits beside it would suspend the pass without it
         kept = await pass_.host.ledger.signals(pass_.record.record_id)
     return any(sent.name == signal and sent.taken_by is None and sent.at <= until for sent in kept)
@@ -138,7 +138,7 @@ def _answered(pass_: Pass, value: dict[str, Any]) -> Answer:
 
 
 def signature(keyring: Keyring, *parts: str) -> str:
-    """A signature over these parts, for addresses that the world outside is given."""
+    """Return a signature over these parts, for addresses that the world outside is given."""
     secret = keyring.keys[keyring.current]
     return hmac.new(secret, key_of(*parts).encode(), hashlib.sha256).hexdigest()[:40]
 

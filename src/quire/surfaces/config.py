@@ -301,13 +301,13 @@ def _absolute(path: str, base: Path) -> Path:
 
 
 def absolute_url(url: str, base: Path) -> str:
-    """A ledger's address that means the same from every directory."""
+    """Return a ledger's address that means the same from every directory."""
     path = sqlite_path(url)
     return url if path is None else f"sqlite:///{_absolute(path, base)}"
 
 
 def ledger_there(url: str) -> bool:
-    """Whether there is a ledger to look at: a file that is empty is none yet. What cannot become one is refused.
+    """Return whether there is a ledger to look at: a file that is empty is none yet. What cannot become one is refused.
 
     Of a ledger that is no file only its opening tells.
     """

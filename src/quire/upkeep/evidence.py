@@ -86,7 +86,7 @@ class Pack:
 
 
 async def all_events(ledger: Ledger, folder: Folder | None, ends: Mapping[str, int]) -> AsyncIterator[Event]:
-    """The lines of these records, up to these, from the archive too; in order within each record."""
+    """Yield the lines of these records, up to these, from the archive too; in order within each record."""
     archive = await archive_of(ledger)
     if archive.segments and folder is None:
         raise InputError("the first lines of some records are in the archive; give the folder that it is in")
@@ -123,7 +123,7 @@ async def all_receipts(ledger: Ledger, ends: Mapping[str, int], acts: Container[
 
 
 def source_of(url: str) -> str:
-    """The ledger's address without who and with what password."""
+    """Return the ledger's address without who and with what password."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else f"{parts.scheme}:"
 

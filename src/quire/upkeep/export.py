@@ -117,7 +117,7 @@ async def _csv(path: Path, ledger: Ledger, query: Query) -> int:
 
 
 async def _workbook(path: Path, ledger: Ledger, query: Query, folder: Folder | None, pack: Pack | None = None) -> int:
-    """The three sheets, and with them the three files of a pack: of the same records, up to the same lines."""
+    """Return the three sheets, and with them the three files of a pack: of the same records, up to the same lines."""
     ends: dict[str, int] = {}
     acts: set[str] = set()
 

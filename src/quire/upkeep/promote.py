@@ -203,7 +203,7 @@ def _command(source: Ledger, target: Ledger, options: str = "") -> str:
 
 
 async def way(source: Ledger, target: str) -> Way:
-    """How far the source is on its way to this target. Refused if its records are, or go, anywhere else."""
+    """Return how far the source is on its way to this target. Refused if its records are, or go, anywhere else."""
     return _way(_shown(source), (await source.standing()).sealed, target)
 
 
@@ -398,7 +398,7 @@ async def _finished(source: Ledger, target: Ledger, mark: _Mark, by: str) -> Pro
 
 
 async def _pages(ledger: Ledger, type_: type[Any]) -> AsyncIterator[list[Any]]:
-    """The rows of a table, page by page, without the ledger's own mark."""
+    """Yield the rows of a table, page by page, without the ledger's own mark."""
     after: tuple[Any, ...] = ()
     while page := await ledger.dump(type_, after=after, limit=_PAGE):
         after = key_of(page[-1])
@@ -412,7 +412,7 @@ async def _rows(ledger: Ledger, type_: type[Any]) -> AsyncIterator[Any]:
 
 
 async def summaries(ledger: Ledger) -> dict[str, Summary]:
-    """How many rows each table has, and a hash over them in the order of their keys."""
+    """Return how many rows each table has, and a hash over them in the order of their keys."""
     found = {"ledger": Summary((await ledger.standing()).epoch, "")}
     for type_ in ORDER:
         if type_ in _MOVING:
@@ -426,7 +426,7 @@ async def summaries(ledger: Ledger) -> dict[str, Summary]:
 
 
 def _plain(value: Any) -> Any:
-    """The same for every store: a number is a number, whether it came back whole or not."""
+    """Return the same for every store: a number is a number, whether it came back whole or not."""
     return repr(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 

@@ -105,7 +105,7 @@ async def accept(ledger: Ledger, baton: Baton, span: float) -> Slot | None:
 
 
 async def hand_on(ledger: Ledger, slot: Slot) -> Slot | None:
-    """The slot for the next process; None: this one had lost it."""
+    """Return the slot for the next process; None: this one had lost it."""
     kept, known = await _read(ledger, slot.number)
     if known.generation != slot.generation:
         return None

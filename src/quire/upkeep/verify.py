@@ -246,7 +246,7 @@ class _Verification:
             await self._logs(record, receipts, lines)
 
     async def _chain(self, record: Record, lines: list[Event]) -> list[Event]:
-        """The record's lines in the ledger; one that does not follow, also from the archived ones, is named."""
+        """Return the record's lines in the ledger; one that does not follow, also from the archived ones, is named."""
         where = record.record_id
         before = self.archived.get(where)
         if before is not None and self.trimming:

@@ -74,7 +74,7 @@ class Apart:
         self._fresh: set[str] = set()
 
     def __len__(self) -> int:
-        """How many of the worker's records take no place of its concurrency."""
+        """Return how many of the worker's records take no place of its concurrency."""
         return len(self.waiting) + self._away
 
     @property
@@ -161,7 +161,7 @@ class Apart:
         )
 
     async def _attended(self, child: Child, hold: Hold) -> None:
-        """One suspect in one process, until it has left it."""
+        """Keep one suspect in a process of its own until the record has left it."""
         self._away += 1
         record = hold.record
         try:
@@ -182,7 +182,7 @@ class Apart:
             self._worker.holds.let_go(hold)
 
     async def _died(self, child: Child, hold: Hold, ended: Ended) -> None:
-        """The process is gone. If that was its own doing, it is a try of the record that failed."""
+        """Settle what became of a record whose process is gone. If the process died by itself, the try failed."""
         worker, record_id = self._worker, hold.record.record_id
         first, child.alone = child.alone, False
         if not first:
@@ -234,7 +234,7 @@ class Apart:
             self._closing = False
 
     def forget(self) -> None:
-        """What waits belongs to others now."""
+        """Forget the suspects that wait: they belong to other workers now."""
         while self.waiting:
             self._worker.holds.let_go(self.waiting.popleft())
 

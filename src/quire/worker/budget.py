@@ -55,7 +55,7 @@ class Budget:
         return since - (self.ends_at - self._worker.lease.offset - self.span) <= self.span / 5
 
     def fits(self, workflow: str, step: str) -> bool:
-        """Whether a step may be begun with the time that is left."""
+        """Return whether a step may be begun with the time that is left."""
         left = (self.ends_at or 0.0) - self._worker.now()
         return left > 0 and (self.times is None or self.times.fits(workflow, step, left))
 

@@ -135,7 +135,7 @@ class Child:
             self._loop.run_in_executor(None, write)
 
     async def ready(self, patience: float) -> bool:
-        """Whether it has begun to work."""
+        """Return whether it has begun to work."""
         found = await self._heard(READY, patience)
         if found is None:
             self.kill(asked=True)

@@ -65,7 +65,7 @@ class Committer:
         return future
 
     def put(self, change: Change, on_verdict: OnVerdict) -> None:
-        """The same for a caller that does not wait: ``on_verdict`` is called with the verdict."""
+        """Take a change whose caller does not wait: ``on_verdict`` is called with the verdict."""
         size = _size(change)
         self._queue.append((change, on_verdict, size))
         self._bytes += size
@@ -104,7 +104,7 @@ class Committer:
                     log.exception("what follows a commit failed")
 
     def _batch(self) -> tuple[list[Change], list[OnVerdict]]:
-        """The next changes, in order, of records of which none is under way."""
+        """Return the next changes, in their order. Of a record whose change is under way, none is among them."""
         changes: list[Change] = []
         callbacks: list[OnVerdict] = []
         later: list[tuple[Change, OnVerdict, int]] = []
@@ -139,7 +139,7 @@ class Committer:
                 return await self._bisected(changes, error)
 
     async def _bisected(self, changes: Sequence[Change], error: Exception) -> list[Verdict]:
-        """One change that the store cannot take must not spoil the others."""
+        """Commit the halves of a batch apart: a change that the store cannot take must not spoil the others."""
         if len(changes) == 1:
             return [Refused("value", str(error))]
         half = len(changes) // 2

@@ -151,7 +151,7 @@ class Dispatcher:
         return claimed
 
     def _nothing_left(self, claimed: Claimed) -> bool:
-        """Whether this claim found nothing, nothing runs here, and nothing is due soon.
+        """Return whether this claim found nothing, nothing runs here, and nothing is due soon.
 
         A run that ended while the claim was under way may have made something due that the claim did not see.
         """
@@ -173,13 +173,13 @@ class Dispatcher:
         return len(self._holds.given) == len(self._worker.apart.waiting) and not self.asked and not self._starting
 
     async def _other_epoch(self, epoch: int) -> None:
-        """Somebody halted or resumed: a beat at once tells what is to stop here, so that it begins nothing more."""
+        """Beat at once, because somebody halted or resumed: the beat's answer names what is to stop here."""
         known, self._epoch = self._epoch, epoch
         if known and self._holds.passes:
             await self._worker.patiently(self._lease.beat)
 
     async def _rest(self, next_due: float | None, *, full: bool) -> bool:
-        """Until a run ends, something may have become due, or the next look is due anyway.
+        """Wait until a run ends, something may have become due, or it is time to ask the ledger anyway.
 
         Returns whether the ledger announced a change before its time.
         """
@@ -242,7 +242,7 @@ class Dispatcher:
             raise
 
     def _overtakes(self) -> bool:
-        """Whether the claim in whose task this runs has its answer before the one that was sent first.
+        """Return whether the claim in whose task this runs has its answer before the one that was sent first.
 
         Its records begin at once then: their time runs, and the other claim may have to be sent again and again. What
         the answer says of the rest is noted in its turn.
@@ -251,7 +251,7 @@ class Dispatcher:
         return first is not None and first is not asyncio.current_task() and not first.done()
 
     def room_for(self, record: Record) -> Slot | None:
-        """What a new record takes if it may begin here at once: this worker runs, has room, and nothing due waits."""
+        """Return the slot of a new record if it may begin here at once: this worker has room, and nothing due waits."""
         if not self.idle or self._worker.stopping or self._room(1) <= 0 or record.priority < 0:
             return None
         if record.status is not Status.PENDING or self._lease.left <= self._lease.seconds / 3:

@@ -96,7 +96,7 @@ class Holds:
             self.lanes.begin(hold)
 
     async def _perform(self, hold: Hold) -> None:
-        """One pass over a record, from the top of its step."""
+        """Make one pass over a record, from the top of its step."""
         record = hold.record
         workflow = self._registry.get(record.workflow)
         step = workflow.find(record.step) if workflow is not None else None
@@ -126,7 +126,7 @@ class Holds:
         await (perform(pass_, hold.task, hold.on_verdict) if step is not None else undo.perform(pass_, hold.on_verdict))
 
     def settled(self, hold: Hold, verdict: Verdict | BaseException) -> None:
-        """The ledger has answered: the record stays for its next step, or leaves."""
+        """Take the ledger's answer: the record stays here for its next step, or leaves."""
         if isinstance(verdict, Applied):
             record = verdict.record
             self.tell(record)
@@ -162,7 +162,7 @@ class Holds:
             pass_.over()
 
     def let_go(self, hold: Hold) -> None:
-        """The record leaves this worker."""
+        """Let the record leave this worker."""
         self._free(hold)
         record_id = hold.record.record_id
         if self.given.get(record_id) == hold.given:  # a later claim of it is not this one's to forget
@@ -233,6 +233,6 @@ class Holds:
 
 
 def late(pass_: Pass) -> Failed:
-    """What becomes of a try that is past its hard end."""
+    """Return the outcome of a try that is past its hard end."""
     text = f"step {pass_.step.name!r} took longer than its timeout of {pass_.step.timeout:g} s"
     return failed(pass_, TimeoutError(text), text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quire.worker")
 
-#: Between two looks of the housekeeping lies at least so much.
+#: The housekeeping waits at least this long before it goes through the ledger again.
 LEAST_LOOK_SECONDS = 0.5
 
 
@@ -62,7 +62,7 @@ class Housekeeping:
                 wait.cancel()
 
     async def look_after(self) -> bool:
-        """One look: take over from the dead, sweep, start what is scheduled. True: there is more to sweep."""
+        """Take over from dead workers, sweep, and start what is scheduled. Return whether there is more to sweep."""
         recovered = await self._ledger.recover()
         # Workers of this machine whose process is gone need not be waited for.
         own = self._worker.apart.pids  # what their ends mean is said by whoever watches them

@@ -21,13 +21,13 @@ async def ticked(ledger: Ledger, period: float) -> None:
 
 
 def comes(tick: tuple[float, float], now: float) -> bool:
-    """Whether the periodic caller still comes: at most one of its calls is missing."""
+    """Return whether the periodic caller still comes: at most one of its calls is missing."""
     at, period = tick
     return now - at <= 2 * period
 
 
 async def last_tick(ledger: Ledger) -> tuple[float, float] | None:
-    """When the last tick was, and how often one is expected; None: there has never been one."""
+    """Return when the last tick was, and how often one is expected; None: there has never been one."""
     kept = await ledger.setting(LAST_TICK)
     if kept is None:
         return None

@@ -76,7 +76,7 @@ class Lease:
         self.offset = min(max(self.offset, now - received), now - asked)
 
     async def beating(self) -> None:
-        """The heart: beats a few times a lease; ends runs past their end; gives up when the lease is in danger."""
+        """Beat a few times a lease, end runs that are past their end, and give up when the lease is in danger."""
         while True:
             rest = min(self.seconds / 4, self._ledger.traits.poll_seconds * 3)
             await self._clock.sleep(rest)
@@ -93,7 +93,7 @@ class Lease:
                     self.die(worker_id, "its lease cannot be renewed")
 
     def die(self, worker_id: str, why: str) -> None:
-        """This incarnation is over: others have its records, or soon will."""
+        """End this incarnation: other workers have its records, or soon will."""
         if worker_id != self.worker_id:  # somebody else has found out before
             return
         log.warning("worker %s stops its runs: %s", worker_id, why)

@@ -35,12 +35,12 @@ class Lone(Worker):
         self._handed: deque[tuple[Record, float]] = deque()
 
     def hand(self, given: Mapping[str, Any]) -> None:
-        """The parent gives this record."""
+        """Take a record that the parent gives."""
         self._handed.append((record_of(given["record"]), given["timeout"]))
         self.changed.set()
 
     def no_more(self) -> None:
-        """The parent has ended, or wants this process to end."""
+        """End: the parent has ended, or wants this process to end."""
         self.stop()
 
     def may_keep(self, record: Record, step: str, steps: int, since: float) -> bool:

@@ -35,7 +35,7 @@ def first_record(
     priority: int = 0,
     dedupe_key: str | None = None,
 ) -> Record:
-    """A new record at the first step of its workflow."""
+    """Return a new record at the first step of its workflow."""
     first = workflow.first
     rests = first.rests
     return new_record(
@@ -55,7 +55,7 @@ def first_record(
 
 
 def starting(record: Record, by: str = "") -> Change:
-    """The change that brings a new record into the ledger."""
+    """Return the change that brings a new record into the ledger."""
     made = transition.start(record, record.created_at, by)
     return Change(next_id(), record.record_id, 0, made.image, lines=made.lines)
 
@@ -119,7 +119,7 @@ async def _start_cron(
 
 
 def _tell_refused(cron: Cron, changes: Sequence[Change], verdicts: Iterable[Verdict]) -> None:
-    """The moment passes without a record of its own: nothing that is tried again would change that."""
+    """Log that this moment passes without a record: trying again would change nothing."""
     for change, verdict in zip(changes, verdicts, strict=True):
         if isinstance(verdict, Refused):
             log.error("the schedule %r could not start %r: %s", cron.spec, change.record_id, verdict.reason)

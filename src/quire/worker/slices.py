@@ -48,7 +48,7 @@ class StepTime(NamedTuple):
         return self.seconds * MARGIN <= left
 
     def words(self) -> str:
-        """What to tell a person: how long the step takes, and in which slice it would fit."""
+        """Say how long the step takes, and in which slice it would fit."""
         took = f"took {self.seconds:.2g} s" if self.ended else f"ran for {self.seconds:.2g} s and did not end"
         times = "once" if self.cuts == 1 else f"{self.cuts} times"
         return took + (f" (a slice ended under it {times})" if self.cuts else "")

@@ -84,7 +84,7 @@ class Worker:
         self.public_url = public_url
         #: The acts that are under way here, each by the key and the nonce of its intent.
         self.acting: set[tuple[str, str]] = set()
-        #: Set when something has changed, so that the dispatcher looks again.
+        #: Set when something has changed, so that the dispatcher asks the ledger again.
         self.changed = asyncio.Event()
         #: The worker claims nothing more.
         self.stopping = False
@@ -311,7 +311,7 @@ class Worker:
             await self._ended.wait()
 
     def moved_away(self, error: Moved) -> None:
-        """The ledger is sealed: what runs cannot be settled here any more; only receipts of acts under way land."""
+        """Stop, because the ledger is sealed: what runs cannot be settled any more, and only receipts still land."""
         self.moved = error
         for pass_ in list(self.holds.passes.values()):
             pass_.lose()

@@ -103,7 +103,7 @@ def said(answer: Answer, record: Record) -> dict[str, Any]:
 
 
 def edited_since(record: Record, said: Mapping[str, Any]) -> bool:
-    """Whether the data over which the step asks are other ones than those of this answer.
+    """Return whether the data over which the step asks are other ones than those of this answer.
 
     An answer of before prints were kept says nothing of it, and stands.
     """
@@ -194,7 +194,7 @@ def unknown_people(people: Sequence[str], groups: Mapping[str, Sequence[str]]) -
 
 
 def unanswerable(about: Mapping[str, Any], groups: Mapping[str, Sequence[str]]) -> str:
-    """Why too few people can answer the question; empty: enough can."""
+    """Return why too few people can answer the question; empty: enough can."""
     people: Sequence[str] = about.get("by", [])
     able: set[str] = set()
     for name in people:

@@ -31,7 +31,7 @@ def cap(value: object, whose: str) -> None:
 
 
 def span(value: Any, what: str, *, least: float = 0.0) -> float:
-    """The span in seconds."""
+    """Return the span in seconds."""
     try:
         length = seconds(value)
     except InputError as error:
@@ -95,7 +95,7 @@ def deps(value: Any, whose: str) -> None:
 
 
 def accepts(fn: Callable[..., Any], count: int, words: Iterable[str] = ()) -> bool:
-    """Whether the function can be called with so many arguments by place and these by name."""
+    """Return whether the function can be called with so many arguments by place and these by name."""
     try:
         inspect.signature(fn, follow_wrapped=False).bind(*[None] * count, **dict.fromkeys(words))
     except TypeError:

@@ -29,7 +29,7 @@ def _clean(text: object) -> str:
 
 
 def _at(step: str, counts: Counts) -> list[tuple[str, int]]:
-    """The records at a step, by status, in the order of a record's life."""
+    """Return the records at a step, by status, in the order of a record's life."""
     return [(status, counts[step, status]) for status in _ORDER if counts.get((step, status))]
 
 
@@ -51,7 +51,7 @@ def _strays(definition: Definition, counts: Counts) -> list[str]:
 
 
 def mermaid(definition: Definition, counts: Counts | None = None) -> str:
-    """A Mermaid state diagram."""
+    """Return a Mermaid state diagram."""
     counts = counts or {}
     steps = _steps(definition)
     ids = {row["name"]: f"s{number}" for number, row in enumerate(steps)}
@@ -85,7 +85,7 @@ def _mermaid_text(text: str) -> str:
 
 
 def terminal(definition: Definition, counts: Counts | None = None) -> str:
-    """The machine in plain characters: a box for each step, its successors and its records."""
+    """Return the machine in plain characters: a box for each step, its successors and its records."""
     counts = counts or {}
     steps = _steps(definition)
     names = [row["name"] for row in steps]

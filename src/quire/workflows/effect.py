@@ -159,19 +159,19 @@ class Effect(Generic[P, T, X]):
     connection: str = ""
 
     def named(self, name: str) -> Effect[P, T, X]:
-        """The same effect under another name within the step: for loops."""
+        """Return the same effect under another name within the step: for loops."""
         if not declared.is_text(name):
             raise DefinitionError(f"the effect {self.name!r} cannot be named {name!r}: a name is text")
         return replace(self, name=name)
 
     def keyed(self, key: str) -> Effect[P, T, X]:
-        """The same effect under a key of your own. It is global in the ledger: no other record does it again."""
+        """Return the same effect under a key of your own. It is global in the ledger: no other record does it again."""
         if not declared.is_text(key):
             raise DefinitionError(f"the effect {self.name!r} cannot be keyed {key!r}: a key is text")
         return replace(self, own_key=key)
 
     def using(self, connection: str) -> Effect[P, T, X]:
-        """The same effect over another connection, as ``gmail.send.using("support")``. Its undo uses it, too."""
+        """Return the same effect over another connection, as ``gmail.send.using("support")``. Its undo uses it, too."""
         if not declared.is_text(connection):
             raise DefinitionError(f"the effect {self.name!r} cannot use {connection!r}: a connection has a name")
         return replace(self, connection=connection)
@@ -186,7 +186,7 @@ class Effect(Generic[P, T, X]):
         escalate: tuple[Span, str] | None = None,
         expires: Span | None = None,
     ) -> Effect[P, T, X]:
-        """The same effect, which acts only when people have seen its arguments and released it.
+        """Return the same effect, which acts only when people have seen its arguments and released it.
 
         If they drop it, or nobody answers in time, ``run.once`` raises ``Dropped``.
         """
@@ -227,13 +227,13 @@ class Effect(Generic[P, T, X]):
 
 
 def is_async(fn: Callable[..., object]) -> bool:
-    """Whether calling the function gives something to await."""
+    """Return whether calling the function gives something to await."""
     inner = fn.func if isinstance(fn, partial) else fn
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__)
 
 
 def path_of(fn: Callable[..., object]) -> str:
-    """A function's qualified name: ``module:name``."""
+    """Return a function's qualified name: ``module:name``."""
     inner = inspect.unwrap(fn)
     name = getattr(inner, "__qualname__", type(inner).__qualname__)
     module = getattr(inner, "__module__", type(inner).__module__)
@@ -273,7 +273,7 @@ _DECLARED: dict[str, Effect[Any, Any, Any]] = {}
 
 
 def find_effect(path: str) -> Effect[Any, Any, Any] | None:
-    """The effect declared under this path; its module is imported if need be."""
+    """Return the effect declared under this path; its module is imported if need be."""
     if path not in _DECLARED:
         module = path.partition(":")[0]
         if module and module not in sys.modules:

@@ -23,7 +23,7 @@ def prefix(parent_id: str, name: str, generation: int) -> str:
 
 
 def bearable(total: int, keep: bool, need: float) -> int:
-    """How many children may fail before the parent cannot succeed any more."""
+    """Return how many children may fail before the parent cannot succeed any more."""
     if not keep:
         return 0
     return total - math.ceil(total * need - 1e-9)
@@ -55,7 +55,7 @@ def met(fanin: Fanin) -> bool:
 
 
 def why_no_result(child: Record) -> str:
-    """Why a child has no result, in words."""
+    """Return why a child has no result, in words."""
     if child.status is Status.CANCELLED:
         return child.last_error or "it was cancelled"
     if child.status is Status.ERROR:

@@ -40,7 +40,7 @@ class Retry:
             )
 
     def delay(self, attempt: int, error: BaseException, chance: Callable[[], float] = random.random) -> float | None:
-        """How long to back off after try number ``attempt`` failed; None: that was the last."""
+        """Return how long to back off after try number ``attempt`` failed; None: that was the last."""
         if attempt >= self.attempts or not worth_trying(error):
             return None
         if self.on is not None and isinstance(error, Exception) and not self.on(error):

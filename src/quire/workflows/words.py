@@ -71,7 +71,7 @@ def same(word: Any) -> str:
 
 
 def checked(given: object, whose: str) -> dict[str, str]:
-    """All the words of a table. What a vocabulary of people's own leaves out is as in READY."""
+    """Return all the words of a table. What a vocabulary of people's own leaves out is as in READY."""
     if isinstance(given, str) and given in VOCABULARIES:
         return dict(VOCABULARIES[given])
     if not isinstance(given, Mapping):

@@ -349,7 +349,7 @@ class Workflow(Generic[D, R, X]):
         return Fit(schema, f"workflow {self.name!r}", self.data)
 
     def taken(self, item: Any, what: str) -> str:
-        """The text of a new record's data, which is of the workflow's type, or a dict of its fields."""
+        """Return the text of a new record's data, which is of the workflow's type, or a dict of its fields."""
         if item is None:
             item = {}
         if isinstance(item, dict) and not self.data.plain:
@@ -382,7 +382,7 @@ class Workflow(Generic[D, R, X]):
         return ""
 
     def find(self, name: str) -> Step | None:
-        """The step of this name, or the one that had it before (``was``)."""
+        """Return the step of this name, or the one that had it before (``was``)."""
         found = self.steps.get(name)
         if found is not None:
             return found
@@ -579,7 +579,7 @@ class _Declared(typing.Protocol[D, X]):
 
 
 def _schema_of(type_: Any) -> dict[str, Any] | None:
-    """The schema of a signal's type. None: every value is taken."""
+    """Return the schema of a signal's type. None: every value is taken."""
     made = codec(type_)
     if not made.plain:
         with suppress(Exception):  # a type that cannot be a signal's: the wait says so
@@ -637,7 +637,7 @@ def workflow(
 
 
 def workflow(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """A plain function as a workflow of one step: ``@workflow`` or ``@workflow(retry=...)``."""
+    """Return a plain function as a workflow of one step: ``@workflow`` or ``@workflow(retry=...)``."""
     names = sys._getframe(1).f_locals
     declared.options(options, ("name", "deps", *_OF_WORKFLOW, *_OF_STEP), "@workflow")
 
@@ -674,12 +674,12 @@ def _run_types(function: Callable[..., Any], hints: Mapping[str, Any] | None = N
 
 
 def is_need(type_: Any) -> bool:
-    """Whether a type of dependencies says that there must be some: not None, Any or a type variable."""
+    """Return whether a type of dependencies says that there must be some: not None, Any or a type variable."""
     return inspect.isclass(type_) and type_ not in (None.__class__, Any)
 
 
 def hints_of(fn: Callable[..., Any], names: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The annotations of a function as types; those that cannot be had here are left out."""
+    """Return the annotations of a function as types; those that cannot be had here are left out."""
     inner = inspect.unwrap(fn)
     annotations = getattr(inner, "__annotations__", None)
     if annotations is None:  # an object with __call__

@@ -221,7 +221,7 @@ class Tables:
     # -- copying -----------------------------------------------------------------------------------------------
 
     def rows_of(self, type_: type[Any]) -> list[Any]:
-        """All rows of one type, in the order of their key."""
+        """Return all rows of one type, in the order of their key."""
         kept: dict[type[Any], Iterable[Any]] = {
             Record: self.all_records.values(),
             Receipt: self.all_receipts.values(),

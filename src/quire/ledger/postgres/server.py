@@ -258,7 +258,7 @@ class Server:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a migration: each ends with a semicolon at the end of a line."""
+    """Yield the statements of a migration: each ends with a semicolon at the end of a line."""
     lines = [line for line in script.splitlines() if not line.lstrip().startswith("--")]
     for statement in re.split(r";[ \t]*$", "\n".join(lines), flags=re.MULTILINE):
         if statement.strip():

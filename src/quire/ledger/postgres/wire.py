@@ -422,7 +422,7 @@ class Wire:
                 loop.remove_writer(self._socket)
 
     def _listening(self) -> asyncio.AbstractEventLoop:
-        """The loop, which listens to what the server says from now on."""
+        """Return the loop, which listens to what the server says from now on."""
         if self._fault is not None:
             raise self._fault
         loop = asyncio.get_running_loop()

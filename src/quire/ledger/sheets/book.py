@@ -128,13 +128,13 @@ class Book:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def rows(self, first: int, urgency: Urgency) -> list[list[Any]]:
-        """The journal from this row on (counted from 1); empty if there is no such row."""
+        """Return the journal from this row on (counted from 1); empty if there is no such row."""
         return (await self.read(first, urgency)).rows
 
     async def read(
         self, first: int, urgency: Urgency, *, seen: tuple[int, int] | None = None, state: tuple[int, int] | None = None
     ) -> Shown:
-        """The journal from this row on, in one request with what else is asked for. Rows are counted from 1.
+        """Return the journal from this row on, in one request with what else is asked for. Rows are counted from 1.
 
         ``seen``: first and last of some rows of the journal, with which its header comes. ``state``: of the tab
         ``state``.
@@ -166,7 +166,7 @@ class Book:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def commit(self, entry: Entry, after: int, fence: str) -> list[dict[str, Any]]:
-        """The requests that append the entry after the row ``after``, if the head still is ``fence``."""
+        """Return the requests that append the entry after the row ``after``, if the head still is ``fence``."""
         rows = cells(entry)
         requests: list[dict[str, Any]] = [
             {"updateNamedRange": {"namedRange": {"namedRangeId": fence, "range": HEAD_RANGE}, "fields": "range"}},
@@ -250,7 +250,7 @@ def is_ghost(refusal: Invalid) -> bool:
 
 
 def _part(sheet_id: int, first: int, last: int | None, columns: int) -> dict[str, Any]:
-    """A filter for rows of a tab, counted from 1. A tab is named by its id, since people may rename it."""
+    """Return a filter for rows of a tab, counted from 1. A tab is named by its id, since people may rename it."""
     area: dict[str, Any] = {"sheetId": sheet_id, "endColumnIndex": columns}
     if first > 1:
         area["startRowIndex"] = first - 1
@@ -264,7 +264,7 @@ def _quoted(title: str) -> str:
 
 
 def _texts(part: Mapping[str, Any]) -> list[list[str]]:
-    """The texts of a block of cells."""
+    """Return the texts of a block of cells."""
     rows = part.get("rowData", [])
     return [[cell.get("effectiveValue", {}).get("stringValue", "") for cell in row.get("values", [])] for row in rows]
 

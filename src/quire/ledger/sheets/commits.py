@@ -203,7 +203,7 @@ def _text_of(
     files: Mapping[str, str],
     others: Mapping[str, Any],
 ) -> str:
-    """The text of an entry. What is too long for a cell is a file in Drive by now (protocol 20)."""
+    """Return the text of an entry. What is too long for a cell is a file in Drive by now (protocol 20)."""
     home = {"home": long_values.folder} if long_values.folder and not replica.home else {}
     left = {reference: text for reference, text in blobs.items() if reference not in files}
     return body_of(short, left, files, {**others, **home})

@@ -123,12 +123,12 @@ def entries(rows: Iterable[Sequence[Any]], first: int) -> list[Entry]:
 
 
 def holds_entry(row: Sequence[Any]) -> bool:
-    """Whether a row is one of an entry, or what people left of it."""
+    """Return whether a row is one of an entry, or what people left of it."""
     return len(row) > TOKEN_AT and _TOKEN.fullmatch(str(row[TOKEN_AT])) is not None
 
 
 def seq_of(token: str) -> int | None:
-    """The number of the entry of this token; None: it is no token."""
+    """Return the number of the entry of this token; None: it is no token."""
     found = _TOKEN.fullmatch(token)
     return int(found[1]) if found is not None else None
 
@@ -167,7 +167,7 @@ def _edited(position: int, seq: str) -> str:
 
 
 def following(last: Entry, found: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """The entries after ``last`` in their order, and those that do not count since another came first.
+    """Return the entries after ``last`` in their order, and those that do not count since another came first.
 
     These are in the order in which they were accepted, as far as it is known. An entry whose place lies before ``last``
     does not count either, if the book accepted it later: its writer knew an older journal.
@@ -220,7 +220,7 @@ def accepted_in_order(rivals: Sequence[Entry], known: Mapping[str, Entry]) -> li
     tokens = {entry.token for entry in rivals}
 
     def before(entry: Entry) -> int:
-        """How many of the others were accepted before this one."""
+        """Return how many of the others were accepted before this one."""
         seen, token = {entry.token}, entry.accepted
         while token in known and token not in seen:
             seen.add(token)
@@ -288,13 +288,13 @@ def _text(body: Mapping[str, Any]) -> str:
 
 
 def files_of(entry: Entry) -> dict[str, str]:
-    """The long values that this entry names first, by the ids of their files."""
+    """Return the long values that this entry names first, by the ids of their files."""
     # Values are texts in texts, so this cannot stand in one of them as it is.
     return dict(json.loads(entry.body)["files"]) if '"files":{' in entry.body else {}
 
 
 def opened(entry: Entry, texts: Mapping[str, str]) -> Entry:
-    """The entry with its body, which may be a file."""
+    """Return the entry with its body, which may be a file."""
     if not (entry.snapshot and '"in_file":' in entry.body):
         return entry
     reference = str(json.loads(entry.body)["in_file"])

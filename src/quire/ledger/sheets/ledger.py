@@ -497,7 +497,7 @@ def _has_receipts(change: Change) -> bool:
 
 
 def marked_lost(row: Row) -> Row:
-    """The row for people's eyes: a value whose file in Drive is gone says so, and is never something else."""
+    """Return the row for people's eyes: a value whose file in Drive is gone says so, and is never something else."""
     found: Any = row
     for name in LONG.get(type(row), ()):
         if is_reference(value := getattr(found, name)):

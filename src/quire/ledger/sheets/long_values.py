@@ -71,7 +71,7 @@ class LongValues:
         log.warning("long values of %s stand in the journal: %s", self.spreadsheet_id, error)
 
     async def home(self, known: str = "") -> str:
-        """The folder beside the book, made with the first file; empty if it cannot be made."""
+        """Return the folder beside the book, made with the first file; empty if it cannot be made."""
         if known or self.folder or self.refused:
             return known or self.folder
         try:

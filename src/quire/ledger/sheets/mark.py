@@ -64,7 +64,7 @@ def _is_lost(mark: Mark, replica: Replica) -> bool:
 
 
 async def read_marks(drive: Drive, spreadsheet_id: str) -> Marks:
-    """How far this book was seen."""
+    """Return how far this book was seen."""
     try:
         found = await drive.files_get(spreadsheet_id, fields="id,properties")
         properties = found.get("properties", {})

@@ -160,7 +160,7 @@ class Plan:
         verbs.farewell(self.draft, self.view, worker_id)
 
     def writers_beside(self, worker: Worker) -> int:
-        """How many other processes have a live worker; none count against one that is known already."""
+        """Return how many other processes have a live worker; none count against one that is known already."""
         if self._worker(worker.worker_id) is not None:
             return 0
         mine = worker.boot_id, worker.pid

@@ -72,7 +72,7 @@ async def repair(ledger: SheetsLedger) -> list[str]:
 
 
 async def _looks(ledger: SheetsLedger) -> list[str]:
-    """The header, and who sees and edits the tabs."""
+    """Return the header, and who sees and edits the tabs."""
     fields = "sheets(properties(sheetId,title,hidden),protectedRanges(protectedRangeId))"
     answer = await ledger.book.sheets.spreadsheets_get(ledger.spreadsheet_id, fields=fields)
     tabs = {tab["properties"].get("sheetId", 0): tab for tab in answer.get("sheets", [])}
@@ -123,7 +123,7 @@ async def journal(ledger: SheetsLedger) -> Found:
 
 
 def new_head(token: str) -> dict[str, Any]:
-    """A new name each time: the old one may be a ghost's (google-facts 2)."""
+    """Return a new name each time: the old one may be a ghost's (google-facts 2)."""
     name = new_id(f"{HEAD}_")
     return {"addNamedRange": {"namedRange": {"namedRangeId": token, "name": name, "range": HEAD_RANGE}}}
 

@@ -119,7 +119,7 @@ class Replica:
 
 
 def _draft(tables: Tables, rows: Mapping[type[Any], Any], epoch: int) -> Draft:
-    """The after-images of one entry, as a draft that the tables take over."""
+    """Return the after-images of one entry, as a draft that the tables take over."""
     draft = Draft(tables, 0.0)
     draft.epoch = epoch
     draft.records = {row.record_id: row for row in rows.get(Record, ())}

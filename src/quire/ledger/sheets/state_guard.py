@@ -41,7 +41,7 @@ class Looked:
         return self._next + 2, min(self._next + PART_ROWS, count) + 1
 
     def changed(self, replica: Replica, part: tuple[int, int], found: Sequence[Sequence[Any]] | None) -> bool:
-        """Whether these rows differ from what they should say, as they did the last time."""
+        """Return whether these rows differ from what they should say, as they did the last time."""
         first, last = part
         found_odd = differing(replica, first, islice(replica.places, first - 2, last - 1), found)
         self._mended = {

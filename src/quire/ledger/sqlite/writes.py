@@ -29,7 +29,7 @@ class _Images:
         self._seen = -1
 
     def others_wrote(self, db: sqlite3.Connection) -> bool:
-        """Whether another connection has written since this was asked the last time."""
+        """Return whether another connection has written since this was asked the last time."""
         (version,) = db.execute("PRAGMA data_version").fetchone()
         seen, self._seen = self._seen, version
         return bool(seen != version)
@@ -88,7 +88,7 @@ class Writes:
         return answer, draft.woke
 
     async def others_wrote(self) -> bool:
-        """Whether another process has written since this was asked the last time.
+        """Return whether another process has written since this was asked the last time.
 
         The connection that writes is asked, because a commit of this process is no news to it.
         """

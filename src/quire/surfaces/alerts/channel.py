@@ -112,7 +112,7 @@ def _channel(name: str, text: str, environ: Mapping[str, str]) -> Channel:
 
 
 def _host(url: str) -> str:
-    """The host of an address; empty: there is none, or its port is no port."""
+    """Return the host of an address; empty: there is none, or its port is no port."""
     parts = urlsplit(url)
     try:
         return (parts.hostname or "") if parts.port != 0 else ""

@@ -67,7 +67,7 @@ class Session:
     def client(
         self, *, make: bool = False, workflows: Iterable[Workflow[Any, Any, Any]] = (), deps: Any = None
     ) -> Client:
-        """A client of the configured ledger. Only with ``make`` is a ledger made that is not there yet."""
+        """Return a client of the configured ledger. Only with ``make`` is a ledger made that is not there yet."""
         from quire.client.client import Client
         from quire.errors import NotFound
         from quire.ledger.finding import sqlite_path

@@ -32,7 +32,7 @@ class _AsItIs(SourceFileLoader):
 
 
 def load_flows(files: Sequence[str]) -> list[Workflow[Any, Any, Any]]:
-    """The workflows of these files, each once."""
+    """Return the workflows of these files, each once."""
     if not files:
         raise FlowError(
             'no workflows to run: name a file (quire up flows.py), or write flows = ["flows.py"] in quire.toml'
@@ -44,7 +44,7 @@ def load_flows(files: Sequence[str]) -> list[Workflow[Any, Any, Any]]:
 
 
 def load_file(file: str) -> list[Workflow[Any, Any, Any]]:
-    """The workflows of one file: a Python module, or the blueprint of a mission."""
+    """Return the workflows of one file: a Python module, or the blueprint of a mission."""
     path = Path(file)
     if not path.is_file():
         raise NotFound(f"there is no flow file {str(path)!r}")
@@ -80,7 +80,7 @@ def _states(path: Path) -> list[Workflow[Any, Any, Any]]:
 
 
 def load_module(path: Path) -> Any:
-    """The module of a file, under the name of the file, with its directory on the path."""
+    """Return the module of a file, under the name of the file, with its directory on the path."""
     path = path.resolve()
     name = path.stem
     if path.suffix != ".py" or not name.isidentifier():
@@ -125,7 +125,7 @@ def _quire_error(path: Path, error: BaseException) -> QuireError:
 
 
 def _where(path: Path, error: BaseException) -> str:
-    """The line of the user's file on which it happened."""
+    """Return the line of the user's file on which it happened."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f", line {lines[-1]}" if lines else ""
 

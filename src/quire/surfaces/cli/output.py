@@ -33,12 +33,12 @@ COLOURS = {
 
 
 def harmless(text: object) -> str:
-    """The text with its control characters written out."""
+    """Return the text with its control characters written out."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(text))
 
 
 def on_one_line(text: object, most: int = 0) -> str:
-    """The text without line breaks, and not longer than ``most``."""
+    """Return the text without line breaks, and not longer than ``most``."""
     flat = " ".join(harmless(text).split())
     return flat[: most - 1] + "…" if most and len(flat) > most else flat
 

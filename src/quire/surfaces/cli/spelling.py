@@ -13,7 +13,7 @@ from quire.model.record import Status
 
 
 def statuses(ctx: click.Context, param: click.Parameter, words: Sequence[str]) -> tuple[Status, ...]:
-    """The statuses named, in any case, one or several with commas."""
+    """Return the statuses named, in any case, one or several with commas."""
     found = []
     for word in (part.strip() for text in words for part in text.split(",")):
         name = word.upper().replace("-", "_")

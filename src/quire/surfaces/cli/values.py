@@ -33,7 +33,7 @@ def pairs(words: Sequence[str], schema: Schema = None) -> dict[str, Any]:
 
 
 def parsed(text: str, what: str) -> Any:
-    """The value of a JSON text."""
+    """Return the value of a JSON text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -51,7 +51,7 @@ def given(data: str | None, words: Sequence[str], schema: Schema = None) -> dict
 
 
 def text_of(data: str) -> str:
-    """The text itself, of a file (``@file``), or of standard input (``-``)."""
+    """Return the text itself, of a file (``@file``), or of standard input (``-``)."""
     if data == "-":
         return sys.stdin.read()
     if not data.startswith("@"):

@@ -32,7 +32,7 @@ async def ready(client: Client) -> tuple[bool, str]:
 
 
 def short_way(inner: ASGIApp) -> ShortWay:
-    """The quick way to the addresses of this module; the rest goes on to ``inner``."""
+    """Return the quick way to the addresses of this module; the rest goes on to ``inner``."""
     return ShortWay(inner, _ways(), acting)
 
 

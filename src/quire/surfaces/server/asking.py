@@ -22,7 +22,7 @@ from quire.surfaces.server.refusal import WORDS, Problem, json_answer
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals of an address, for the OpenAPI document."""
+    """Return the refusals of an address, for the OpenAPI document."""
     # Any act may find the ledger halted or moved away, and any body may be too large.
     every = {400, 401, 403, 404, 409, 410, 413, 422, 423, 429, 500, 503, *statuses}
     return {status: {"model": Problem, "description": WORDS[status]} for status in sorted(every)}

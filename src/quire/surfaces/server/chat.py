@@ -106,7 +106,7 @@ def documented() -> dict[str, dict[str, Any]]:
 
 
 def routes(setup: Setup) -> tuple[list[Any], list[Late]]:
-    """The routes, and what has to be closed at the end."""
+    """Return the routes, and what has to be closed at the end."""
 
     def over_http(module: Any) -> Way:
         made: Way = module.OverHttp(setup.client, setup.groups, audit)

@@ -164,7 +164,7 @@ def event_of(body: bytes) -> dict[str, Any]:
 
 
 def pushed(body: bytes) -> tuple[str, dict[str, Any]]:
-    """The message id and the data of a Pub/Sub push."""
+    """Return the message id and the data of a Pub/Sub push."""
     message = event_of(body).get("message")
     if not isinstance(message, dict):
         raise InputError("a push has a 'message' with 'data' and 'messageId'")
@@ -179,7 +179,7 @@ def pushed(body: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def record_id(hook: Hook, data: dict[str, Any], otherwise: str) -> str:
-    """The dedupe key as an id: the same event is the same record."""
+    """Return the dedupe key as an id: the same event is the same record."""
     key = otherwise
     if hook.key_field:
         found = data.get(hook.key_field)
@@ -190,7 +190,7 @@ def record_id(hook: Hook, data: dict[str, Any], otherwise: str) -> str:
 
 
 async def started(client: Client, hook: Hook, id_: str, data: dict[str, Any]) -> tuple[Record, bool]:
-    """The record of this event, and whether it was there before."""
+    """Return the record of this event, and whether it was there before."""
     there = bool(await client.ledger.load([id_]))
     handle = await client.start(hook.workflow, data, id=id_)
     return await handle.record(), there

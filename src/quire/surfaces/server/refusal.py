@@ -89,7 +89,7 @@ def status_of(error: QuireError) -> int:
 
 
 def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A value as JSON, quickly: what is sent was made here and needs no second look."""
+    """Return a value as JSON, quickly: what is sent was made here and needs no second look."""
     body = to_json(value, inf_nan_mode="null")
     return Response(body, status, dict(headers or {}), "application/json")
 

@@ -157,7 +157,7 @@ async def _misshapen(request: Request, error: Exception) -> Response:
 
 
 def _static() -> dict[str, tuple[bytes, str]]:
-    """The dashboard's files, by name. They are few and small, so they are kept."""
+    """Return the dashboard's files, by name. They are few and small, so they are kept."""
     folder = resources.files("quire.surfaces.server") / "static"
     found = {}
     for entry in folder.iterdir():
@@ -301,7 +301,7 @@ _UNBOUND = {
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A listening socket; ``OSError`` if the address is taken or is none of this machine."""
+    """Return a listening socket; ``OSError`` if the address is taken or is none of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # TCP by name: asyncio turns off Nagle's algorithm only for a socket that says so; answers would wait 40 ms each.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -129,7 +129,7 @@ class _Read:
 
 
 def _arguments(way: _Way, parts: tuple[str, ...], scope: Scope) -> dict[str, Any]:
-    """The arguments from path, query and headers; ``ValidationError`` or ``_Misfit``: one does not fit."""
+    """Return the arguments from path, query and headers; ``ValidationError`` or ``_Misfit``: one does not fit."""
     arguments: dict[str, Any] = {}
     for mine, its in zip(way.parts, parts, strict=False):
         if mine[:1] == "{" and (read := way.names.get(mine[1:-1])) is not None:
@@ -211,7 +211,7 @@ def _way(route: APIRoute, roles: Mapping[Any, Role], names: Mapping[Any, Callabl
 
 
 def _model(hint: Any) -> type[BaseModel] | None:
-    """The body's model, if this argument is the body."""
+    """Return the body's model, if this argument is the body."""
     for one in (hint, *get_args(hint)):
         if isinstance(one, type) and issubclass(one, BaseModel):
             return one

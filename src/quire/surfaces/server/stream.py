@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def row(record: Record) -> list[Any]:
-    """A record as a row of the grid: values in the order of ``COLUMNS``."""
+    """Return a record as a row of the grid: values in the order of ``COLUMNS``."""
     return [
         record.record_id,
         record.workflow,
@@ -211,7 +211,7 @@ class Feed:
             yield text
 
     async def _hello(self, last: int | None) -> bytes:
-        """The first message: what a listener that comes again has missed."""
+        """Return the first message: what a listener that comes again has missed."""
         if last is None:
             return message("hello", {"seq": self.seq}, self.seq)
         events = await self.client.events(after=last, limit=LINES) if last <= self.seq else []

@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 
 
 async def last_seq(ledger: Ledger) -> int:
-    """The place of the newest line, found from the record that changed last."""
+    """Return the place of the newest line, found from the record that changed last."""
     known = 0
     for record in await ledger.find(Query(order="updated", limit=1)):
         log = await ledger.events(record_id=record.record_id, limit=100_000)
@@ -72,7 +72,7 @@ class Following:
         return Seen(found, last, len(events) == LINES)
 
     async def _whole(self, record_id: str) -> tuple[Record | None, list[Event]]:
-        """A record and its log as of the same version, as far as it holds still for that."""
+        """Return a record and its log as of the same version, as far as it holds still for that."""
         record, log = None, []
         for _ in range(3):
             log = await self.ledger.events(record_id=record_id, limit=100_000)
@@ -82,7 +82,7 @@ class Following:
         return record, log
 
     async def _root(self, record: Record) -> str:
-        """The first ancestor's id."""
+        """Return the first ancestor's id."""
         path = []
         while record.parent_id is not None and record.record_id not in self._roots:
             path.append(record.record_id)

@@ -123,7 +123,7 @@ def known_view(changes: Sequence[Change], known: Known) -> View | None:
 
 
 def _needs_more(change: Change, row: Record) -> bool:
-    """Whether the rules read more rows than the record's own to decide about this change of it."""
+    """Return whether the rules read more rows than the record's own to decide about this change of it."""
     if row.version != change.version or row.open_intents or change.worker is None or change.rates:
         return True
     image = change.image

@@ -72,7 +72,7 @@ def reached(large: str) -> str:
 
 
 def code_of(slot: Slot) -> int:
-    """A number for a step. Two steps may have the same, though rarely; each then begins at the other's rank."""
+    """Return a number for a step. Two steps may have the same, though rarely; each then begins at the other's rank."""
     return crc32(f"{slot.workflow}\0{slot.step}".encode()) % _CODES
 
 

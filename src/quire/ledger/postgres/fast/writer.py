@@ -138,7 +138,7 @@ class OptimisticWriter:
         self._writer.send(_update(names, True), columns)
 
     def _is_page(self, lines: Sequence[Event]) -> bool:
-        """Whether these lines are enough for a page, and none of them is long."""
+        """Return whether these lines are enough for a page, and none of them is long."""
         return pages.FEW <= len(lines) <= ROOM and max([len(line.body) for line in lines]) <= self._writer.limit
 
 

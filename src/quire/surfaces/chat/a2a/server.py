@@ -120,7 +120,7 @@ def _task(seen: Seen, *, artifacts: bool = True, said: Sequence[Said] = ()) -> p
 
 
 def card(mission: str, about: Mapping[str, Any], url: str) -> pb.AgentCard:
-    """The mission as an agent: what it is, what it needs, and where it is called."""
+    """Return the mission as an agent: what it is, what it needs, and where it is called."""
     needs = about.get("inputs", [])
     agents = ", ".join(about.get("agents", []))
     what = f"A mission of {len(about.get('agents', []))} agents ({agents}) over {about.get('turns', 1)} turns; "

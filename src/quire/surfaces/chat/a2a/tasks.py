@@ -56,7 +56,7 @@ def state_of(record: Record, asked: Sequence[Asked]) -> str:
 
 
 async def see(client: Client, mission: str, task_id: str) -> Seen:
-    """The task of this id, if it is one of this mission."""
+    """Return the task of this id, if it is one of this mission."""
     found = await client.ledger.load([task_id])
     if not found or found[0].workflow != mission or found[0].parent_id is not None:
         raise NotFound(f"{mission!r} has no task {task_id!r}")

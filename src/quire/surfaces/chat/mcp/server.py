@@ -102,7 +102,7 @@ async def _get_prompt(_: Any, params: types.GetPromptRequestParams) -> types.Get
 
 
 def make(sitting: Sitting) -> Server[Any]:
-    """The protocol's server; ``sitting`` says who talks in a request."""
+    """Return the protocol's server; ``sitting`` says who talks in a request."""
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:

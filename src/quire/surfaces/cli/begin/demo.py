@@ -87,7 +87,7 @@ class Demo:
         (self.folder / "quire.toml").write_text(_TOML, encoding="utf-8")
 
     def _worker(self, label: str) -> subprocess.Popen[bytes]:
-        """A worker as a process of its own."""
+        """Return a worker as a process of its own."""
         command = [sys.executable, "-m", "quire.surfaces.cli", "--config", str(self.folder / "quire.toml")]
         command += ["worker", "--lease", "3s", "--label", label]
         mine = (name for name in os.environ if not name.startswith("QUIRE_") or name == engine.KEYRING_FILE)
@@ -257,7 +257,7 @@ def _twice(keys: Iterable[str]) -> list[str]:
 
 
 def _all_done(records: Sequence[Record], acts: Sequence[Receipt], keyring: Keyring) -> bool:
-    """Whether every article is done, and every act has a receipt that the keyring signed."""
+    """Return whether every article is done, and every act has a receipt that the keyring signed."""
     signed = all(act.stage is Stage.DONE and keyring.verifies(act) for act in acts)
     return signed and all(record.status is Status.DONE for record in records)
 

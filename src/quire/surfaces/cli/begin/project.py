@@ -137,7 +137,7 @@ def write_files(session: Session, folder: Path, ledger: str) -> list[str]:
 
 
 def _ledger(flag: str | None, where: str) -> str:
-    """The address of the ledger: as it was given, or that of a sheet as the browser shows it."""
+    """Return the address of the ledger: as it was given, or that of a sheet as the browser shows it."""
     given = where if "://" in where else None
     if given is not None and flag is not None:
         raise click.UsageError("the ledger is named twice: leave out one of the two addresses")

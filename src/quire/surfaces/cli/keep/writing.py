@@ -47,7 +47,7 @@ def _precious(session: Session, sources: Sequence[str]) -> Iterator[tuple[Path, 
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether both name one file, also by another spelling, a link, or before it is there."""
+    """Return whether both name one file, also by another spelling, a link, or before it is there."""
     try:
         return one.resolve() == other.resolve() or one.samefile(other)
     except (OSError, RuntimeError):  # one of them is not there, or a link leads to itself

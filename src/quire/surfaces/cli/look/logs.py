@@ -18,7 +18,7 @@ from quire.surfaces.cli.spelling import check_names
 
 
 async def last_seq(client: Client) -> int:
-    """The place of the newest line of the ledger's log, found by halving."""
+    """Return the place of the newest line of the ledger's log, found by halving."""
     if not await client.events(limit=1):
         return 0
     low, high = 0, 1

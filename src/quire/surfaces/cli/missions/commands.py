@@ -50,7 +50,7 @@ for looks in (show, report, spend):
 
 
 def _blueprint(path: str, model: str | None, base_url: str | None) -> Blueprint:
-    """The blueprint in this file, with another model for all its agents if one is named."""
+    """Return the blueprint in this file, with another model for all its agents if one is named."""
     from quire.agents.blueprint.reading import checked, load
 
     made = load(Path(path))

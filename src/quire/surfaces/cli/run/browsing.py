@@ -13,7 +13,7 @@ OPENED = "QUIRE_OPENED"
 
 
 def has_screen(environment: Mapping[str, str], platform: str = sys.platform) -> bool:
-    """Whether a browser that is started here is seen by the person who started this."""
+    """Return whether a browser that is started here is seen by the person who started this."""
     if environment.get(OPENED) or environment.get("CI") or environment.get("SSH_CONNECTION"):
         return False
     if platform in ("darwin", "win32"):

@@ -125,7 +125,7 @@ def demo_sheet(session: Session, folder: Path) -> int:
 
 
 def _known_port(session: Session, folder: Path) -> int | None:
-    """The port at which an earlier ``quire init --emulate`` left the sheet; None if there was none."""
+    """Return the port at which an earlier ``quire init --emulate`` left the sheet; None if there was none."""
     if not (folder / "quire.toml").exists():
         return None
     session.file = str(folder / "quire.toml")

@@ -496,7 +496,7 @@ def serve(session: Session, files: Sequence[str], host: str, port: int, budget: 
 
 
 def _stamp(files: Sequence[str]) -> tuple[float, ...]:
-    """When the flow files, and the modules beside them, were changed last."""
+    """Return when the flow files, and the modules beside them, were changed last."""
     near = {path for file in files for path in [Path(file), *Path(file).parent.glob("*.py")]}
     return tuple(sorted(path.stat().st_mtime for path in near if path.is_file()))
 

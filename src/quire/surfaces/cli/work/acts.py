@@ -111,7 +111,7 @@ def edit(session: Session, record_id: str, fields: Sequence[str], data: str | No
 
 
 def _somebody_types() -> bool:
-    """Whether there is a terminal: an editor without one waits for ever."""
+    """Return whether there is a terminal: an editor without one waits for ever."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

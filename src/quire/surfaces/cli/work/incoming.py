@@ -62,7 +62,7 @@ def format_of(name: str, asked: str | None) -> str:
 
 
 def rows(file: TextIO, form: str, schema: Schema, id_field: str | None) -> Iterator[Row]:
-    """The rows of the file, in order."""
+    """Yield the rows of the file, in order."""
     lines: Iterable[str] = file
     if not form:
         first = file.readline()
@@ -168,7 +168,7 @@ def _check_header(header: list[str]) -> None:
 
 
 def _identified(row: Row, schema: Schema, id_field: str | None) -> Row:
-    """The row with its record id, which is no part of the data unless the workflow knows the field."""
+    """Return the row with its record id, which is no part of the data unless the workflow knows the field."""
     fields = (schema or {}).get("properties") or {}
     name = _id_name(schema, id_field)
     if name not in row.data:

@@ -34,7 +34,7 @@ def questions(record: Record) -> list[Wait]:
 
 
 def for_me(record: Record, who: str, groups: dict[str, list[str]]) -> bool:
-    """Whether the record waits for this person: a question that they may answer, or an effect in doubt."""
+    """Return whether the record waits for this person: a question that they may answer, or an effect in doubt."""
     if record.status is not Status.NEEDS_APPROVAL:
         return False
     waits = load_waits(record.waits)

@@ -100,7 +100,7 @@ class Setup:
         return self.client.clock
 
     def secret(self, purpose: str) -> str:
-        """A secret of this ledger for one purpose."""
+        """Return a secret of this ledger for one purpose."""
         assert self.client.keyring is not None
         return signature(self.client.keyring, "server", purpose)
 
@@ -147,7 +147,7 @@ def is_loopback(host: str) -> bool:
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """The headers of a request by name; of one that comes twice, the first."""
+    """Return the headers of a request by name; of one that comes twice, the first."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed([*scope["headers"]])}
 
 
@@ -387,7 +387,7 @@ def actor_of(request: Request) -> Actor | None:
 
 
 def needs(role: Role) -> Any:
-    """A dependency: refuse a caller whose role may not do this."""
+    """Return a dependency: refuse a caller whose role may not do this."""
 
     async def check(request: Request) -> Actor:
         actor = actor_of(request)

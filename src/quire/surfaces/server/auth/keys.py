@@ -29,7 +29,7 @@ _SLACK = 30.0
 
 
 def checked_url(url: str, what: str) -> str:
-    """The address, refused unless what comes from it can be believed: https, or this machine."""
+    """Return the address, refused unless what comes from it can be believed: https, or this machine."""
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return url
@@ -71,7 +71,7 @@ class Keys:
         self._kept: dict[str, _Kept] = {}
 
     async def of(self, url: str, key_id: str) -> Any:
-        """The key of this id; refused if its owner has none."""
+        """Return the key of this id; refused if its owner has none."""
         now = self._clock.boottime()
         kept = self._kept.get(url)
         wanted = kept is None or now - kept.at >= FRESH_SECONDS or key_id not in kept.keys
@@ -89,7 +89,7 @@ class Keys:
 
 
 def keys_of(jwks: Any) -> dict[str, Any]:
-    """The keys of a JSON Web Key Set, by id."""
+    """Return the keys of a JSON Web Key Set, by id."""
     import jwt
 
     try:

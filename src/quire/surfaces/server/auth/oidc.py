@@ -106,7 +106,7 @@ def _trips(setup: Setup) -> URLSafeTimedSerializer:
 
 
 async def _discovered(request: Request, provider: Provider) -> dict[str, Any]:
-    """The provider's own description; it must be the one that was named."""
+    """Return the provider's own description; it must be the one that was named."""
     found: dict[str, Any] | None = getattr(request.app.state, "oidc_found", None)
     if found is None:
         found = await keys.fetched(f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration")
@@ -224,7 +224,7 @@ async def _signed_in(request: Request, setup: Setup, provider: Provider) -> Toke
 async def _kept(
     ledger: Ledger, provider: Provider, subject: str, name: str, role: Role, now: float, length: float
 ) -> Token:
-    """The person's token: one row for each person, written anew at each sign-in.
+    """Return the person's token: one row for each person, written anew at each sign-in.
 
     Sessions in other browsers go on with it, unless it was revoked or has expired: then it is another.
     """

@@ -117,7 +117,7 @@ async def all_tokens(ledger: Ledger) -> list[Token]:
 
 
 async def token_of(ledger: Ledger, token_id: str) -> Token | None:
-    """The token of this id, if it opens something now."""
+    """Return the token of this id, if it opens something now."""
     kept = await ledger.setting(TOKEN + token_id)
     token = loaded(kept) if kept is not None else None
     return token if token is not None and token.valid(await ledger.now()) else None
@@ -140,7 +140,7 @@ async def recognised(ledger: Ledger, text: str, callers: Mapping[str, str]) -> T
 
 
 def caller(name: str, given: str) -> Token:
-    """A caller of ``quire.toml``: ``name = "sha256 of the key"``, or ``"viewer:sha256 of the key"``."""
+    """Return a caller of ``quire.toml``: ``name = "sha256 of the key"``, or ``"viewer:sha256 of the key"``."""
     role, mark, hash_ = given.rpartition(":")
     try:
         known = Role(role) if mark else Role.OPERATOR

@@ -29,8 +29,8 @@ from quire.surfaces.cli.run.emulator import book
 
 ROOT = Path(__file__).parents[2]
 QUIRE = Path(sys.executable).with_name("quire")
-FLOWS = ("examples/publishing.py", "examples/status_table.py", "examples/onboarding.py")
-TOML = """flows = ["examples/publishing.py", "examples/status_table.py", "examples/onboarding.py"]
+FLOWS = ("examples/publishing.py", "examples/status_table.py", "examples/contacts.py")
+TOML = """flows = ["examples/publishing.py", "examples/status_table.py", "examples/contacts.py"]
 ledger = "sqlite:///ledger.db"
 who = "ann@example.org"
 """
@@ -40,7 +40,7 @@ STORY = (
     *(f'quire start article keyword="{word}" --id {word.replace(" ", "-")}' for word in KEYWORDS),
     'quire start tasks what="water the plants" --id task-1',
     'quire start tasks what="call the printer" --id task-2',
-    "quire start onboarding client=Acme contacts=1000 --id acme",
+    "quire start contacts count=1000 --id acme",
     "quire worker --until-idle",
     'quire approve analytics-dashboard --edit draft="All about dashboards, and why."',
     "quire approve event-tracking",

@@ -114,6 +114,7 @@ class Shown(NamedTuple):
 SHOWN = {
     "quire cancel kw_analytics": Shown(BROKEN),
     "quire demo sheet": Shown(goes_on=True),
+    "quire demo onboarding": Shown(goes_on=True),
     "quire diff kw_analytics": Shown(APPROVED),
     "quire edit kw_analytics\n": Shown(code=2),  # it opens an editor, and here is no terminal
     "quire export records.xlsx": Shown(APPROVED),

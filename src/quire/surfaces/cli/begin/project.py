@@ -187,9 +187,10 @@ def _reached(ledger: str) -> None:
     quire demo mission
     quire demo mission --model local
     quire demo sheet
+    quire demo onboarding
     """,
 )
-@click.argument("what", type=click.Choice(["articles", "mission", "sheet"]), default="articles")
+@click.argument("what", type=click.Choice(["articles", "mission", "sheet", "onboarding"]), default="articles")
 @click.option(
     "--dir",
     "directory",
@@ -197,13 +198,17 @@ def _reached(ledger: str) -> None:
     help="Where to; otherwise ./quire-demo, or a new temporary directory if that exists.",
 )
 @click.option("--articles", type=click.IntRange(4, 500), default=12, show_default=True, help="How many.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="The dashboard's, with onboarding."
+)
 @model_option
-def demo(session: Session, what: str, directory: str | None, articles: int, model: str | None) -> int:
+def demo(session: Session, what: str, directory: str | None, articles: int, port: int, model: str | None) -> int:
     """Watch a worker be killed half-way and nothing be done twice.
 
     Articles are drafted, reviewed, posted and archived on a ledger of their own. Half-way the worker is killed with
-    kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of agents instead;
-    with "sheet", the rows of a team's spreadsheet, in a browser and without an account.
+    kill -9; a new one goes on. At the end the posts are counted. With "mission", a network of agents instead; with
+    "sheet", the rows of a team's spreadsheet, in a browser and without an account; with "onboarding", a client who gets
+    a folder, a contract, a mail and a date at an emulator of Google: you play the client.
     """
     if what == "mission":
         from quire.surfaces.cli.missions.demo import run_demo as run_mission
@@ -217,7 +222,10 @@ def demo(session: Session, what: str, directory: str | None, articles: int, mode
         from quire.surfaces.cli.run.emulator import demo_sheet
 
         return demo_sheet(session, demo_folder(directory))
+    if what == "onboarding":
+        from quire.surfaces.cli.run.emulator import demo_onboarding
 
+        return demo_onboarding(session, demo_folder(directory), port)
     return run_demo(session, directory, articles)
 
 

@@ -6,7 +6,9 @@ The emulator is a distribution of its own, named hectograph. It runs in this pro
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,6 +124,49 @@ def demo_sheet(session: Session, folder: Path) -> int:
 
         process.run(work())
     return Exit.OK
+
+
+@contextmanager
+def emulated(session: Session) -> Iterator[list[str]]:
+    """Run an emulator to which the acts of this process go, and yield what people need to know of it."""
+    _check_installed()
+    from quire.workspace.connection import VARIABLE
+
+    user = session.config.google.get("account") or "ann@example.org"
+    before = os.environ.get(VARIABLE)
+    emulator = _started(session.config.base / ".quire" / "emulator.json", None)
+    os.environ[VARIABLE] = f"{emulator.url.rstrip('/')}?user={user}"
+    url = emulator.url
+    try:
+        yield [
+            f"Google is played by an emulator; acts are {user}'s, and nothing leaves this machine",
+            f"what left the house: {url}outbox   mailboxes: {url}mail   calendar: {url}calendar   files: {url}drive",
+        ]
+    finally:
+        os.environ.pop(VARIABLE)
+        os.environ.update({VARIABLE: before} if before is not None else {})
+        emulator.stop()
+
+
+def demo_onboarding(session: Session, folder: Path, port: int) -> int:
+    """Let a client be onboarded: the book, the worker, the dashboard and the client's pages, until Ctrl-C."""
+    _check_installed()
+    from hectograph import Emulator
+    from quire.surfaces.cli.run.up import Up, run_up
+    from quire.surfaces.google import demo
+
+    with Emulator(account=demo.ME) as emulator:
+
+        def call(method: str, path: str, body: object) -> Any:
+            return json.loads(emulator.call(method, path, body).body)
+
+        world = demo.make(call)
+        for name, text in demo.files(world, emulator.url).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        session.file = str(folder / "quire.toml")
+        session.forget_config()
+        hello = [*demo.hello(world, emulator.url), f"   the workflow: {folder / 'flows.py'}"]
+        return run_up(session, Up(port=port, hello=hello))
 
 
 def _known_port(session: Session, folder: Path) -> int | None:

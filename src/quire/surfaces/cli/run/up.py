@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -348,6 +348,9 @@ def _no_server() -> str:
     "--grace", default=_GRACE, show_default=True, metavar="SPAN", help="How long running steps may finish at the end."
 )
 @click.option("--panel", default="", metavar="sheets://ID", help="Keep this sheet up, and obey what is typed in it.")
+@click.option(
+    "--google", type=click.Choice(["emulate"]), help="Let acts on Google go to an emulator that runs beside the worker."
+)
 @click.option("--reload", is_flag=True, help="Start again when a flow file changes.")
 def up(
     session: Session,
@@ -357,6 +360,7 @@ def up(
     concurrency: int,
     grace: str,
     panel: str,
+    google: str | None,
     reload: bool,
 ) -> int:
     """Run everything in one process: a worker, the API and the dashboard.
@@ -364,24 +368,48 @@ def up(
     The definitions of the workflows are registered in the ledger, so that the other commands check data and successors
     without importing your code. For production run quire worker and quire serve by themselves.
     """
-    from quire.surfaces.cli.run.panel import paneling
-
     check_spans(grace=grace)
     if reload:
         return _reloading(session, flow_files(session, files))
+    wish = Up(files, host, port, concurrency, seconds(grace), panel)
+    if google is None:
+        return run_up(session, wish)
+    from quire.surfaces.cli.run.emulator import emulated
+
+    with emulated(session) as pages:
+        return run_up(session, wish._replace(hello=pages))
+
+
+class Up(NamedTuple):
+    """What ``quire up`` runs, and how."""
+
+    files: Sequence[str] = ()
+    host: str = "127.0.0.1"
+    port: int = 8700
+    concurrency: int = 100
+    grace: float = 10.0
+    panel: str = ""
+    #: Lines that are said besides when it runs.
+    hello: Sequence[str] = ()
+
+
+def run_up(session: Session, wish: Up) -> int:
+    """Run a worker, the API, the dashboard and the panel until Ctrl-C."""
+    from quire.surfaces.cli.run.panel import paneling
+
     start_logging(session)
 
     async def work() -> None:
-        async with working_client(session, files) as client:
+        async with working_client(session, wish.files) as client:
             serve = _server()
             text = f"worker only: {_no_server()}; for production: quire worker"
-            made = client.worker(concurrency=concurrency, label="up")
-            made.grace = seconds(grace)
+            made = client.worker(concurrency=wish.concurrency, label="up")
+            made.grace = wish.grace
             serving = None
             # The panel comes first: where its address is wrong, nobody reads the address of an API that ends at once.
-            async with paneling(session, client, made, panel) as drawn:
+            async with paneling(session, client, made, wish.panel) as drawn:
                 if serve is not None:
-                    serving, address = await listening(serve, client, host, port, session)
+                    serving, address = await listening(serve, client, wish.host, wish.port, session)
                     serving.add_done_callback(lambda _: made.stop())
                     text = f"worker + API + dashboard on {address}; for production: quire worker, quire serve"
                     browsing.show(address, terminal=session.out.terminal)
@@ -389,7 +417,7 @@ def up(
                     text,
                     f"workflows: {_what(client)}; ledger: {concealed(session.config.ledger)}; Ctrl-C ends it",
                 ]
-                hello += [f"panel: {drawn}"] if drawn else []
+                hello += [*([f"panel: {drawn}"] if drawn else []), *wish.hello]
                 try:
                     async with projecting(session, client):
                         await run_worker(session, made, None, idle=False, hello=hello)

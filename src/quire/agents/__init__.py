@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quire.agents.acting.tools import workspace_tools as workspace_tools
     from quire.agents.blueprint.blueprint import Blueprint as Blueprint
     from quire.agents.blueprint.reading import load as load
     from quire.agents.conversation import converse as converse
@@ -28,6 +29,7 @@ _HOMES = {
     "Receipts": "quire.agents.receipts",
     "Report": "quire.agents.missions.report",
     "mission_view": "quire.agents.view",
+    "workspace_tools": "quire.agents.acting.tools",
 }
 
 __all__ = list(_HOMES)

@@ -29,6 +29,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunCont
 from pydantic_core import to_jsonable_python
 
 from quire.agents import history
+from quire.agents.acting import scope
 from quire.agents.begun import begin
 from quire.agents.correction import CutOff, Fault, Refused, Tries, classified
 from quire.agents.missions import daily as days
@@ -119,6 +120,8 @@ class Receipts(AbstractCapability[Any]):
         self.recording = recording
         #: The messages of the request that was made last, or was about to be made.
         self.messages: list[ModelMessage] = []
+        #: What tools that act by themselves have done in it.
+        self.conversation = scope.Conversation()
         self._requests = 0
         #: What this conversation cost, by day.
         self._by_day: dict[str, Spend] = {}
@@ -306,6 +309,9 @@ class Receipts(AbstractCapability[Any]):
         name = f"{self.name} {self._requests} tool {call.tool_name} {call.tool_call_id}"
         if self.recording is not None and not self.recording.live(name):
             return _tool_value(self.recording.answer(name))
+        if (tool_def.metadata or {}).get(scope.DURABLE):
+            with scope.within(self, name):
+                return await handler(args)
         if tool_def.kind == "unapproved" or ctx.tool_call_approved:
             act: Effect[[str, Any], dict[str, Any], Any] = Effect(
                 act=ToolAct(make),  # type: ignore[arg-type]  # bare: it takes its arguments only

@@ -171,9 +171,9 @@ def _read(fn: FunctionType, found: set[str], words: set[str], seen: set[CodeType
             inner = value
         if not isinstance(inner, FunctionType):
             continue
-        package, _, product = inner.__module__.rpartition(".")
-        if package == "quire.workspace":
-            found.add(f"{product}.{inner.__name__}")
+        words_ = inner.__module__.split(".")
+        if words_[:2] == ["quire", "workspace"] and len(words_) > 2:
+            found.add(f"{words_[2]}.{inner.__name__}")
         elif _own(inner):
             _read(inner, found, words, seen)
     found &= NEEDS.keys()

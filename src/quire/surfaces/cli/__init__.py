@@ -53,6 +53,7 @@ COMMANDS: dict[str, Entry] = {
     "mission": Entry("work", "Run networks of agents from a blueprint.", f"{_HERE}.missions.commands:mission"),
     "model": Entry("work", "Fetch a model that answers on this machine.", f"{_HERE}.missions.models:model"),
     "signal": Entry("work", "Send a signal to a record.", f"{_HERE}.work.acts:signal"),
+    "google": Entry("work", "Do one act at Google, once.", "quire.surfaces.google.commands:google"),
     "move": Entry("work", "Move a record to a declared successor.", f"{_HERE}.work.acts:move"),
     "edit": Entry("work", "Change the data of a record.", f"{_HERE}.work.acts:edit"),
     "approve": Entry("people", "Answer a question with the choice that goes ahead.", f"{_HERE}.work.people:approve"),

@@ -7,7 +7,7 @@ from typing import Any
 from quire.clock import SYSTEM
 from quire.surfaces.cli.command import Session
 from quire.workspace.connection import Google
-from quire.workspace.gmail import HEADER
+from quire.workspace.gmail.composing import HEADER
 from quire.workspace.trying import Tried, ask
 
 _DAY_MS = 86_400_000

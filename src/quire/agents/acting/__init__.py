@@ -1,0 +1,1 @@
+"""Tools with which an agent acts at Google, each act an effect of its own, and people asked about what leaves."""

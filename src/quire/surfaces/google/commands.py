@@ -214,7 +214,7 @@ def _done(session: Session, data: Single, record_id: str, *, dry_run: bool) -> i
         try:
             async with session.client(make=True, workflows=[single.google]) as client:
                 handle = await client.start(NAME, data.model_dump(), id=record_id or None)
-                await client.work(until=handle.record_id)
+                await client.work()
                 return await client.get(handle.record_id)
         finally:
             await connection.close()

@@ -14,6 +14,7 @@ from typing import Any
 
 from quire.errors import DefinitionError, InputError, NotFound, QuireError
 from quire.installing import install
+from quire.surfaces.cli.command import Session
 from quire.surfaces.config import FILE, states_in
 from quire.workflows import states
 from quire.workflows.workflow import Workflow
@@ -41,6 +42,15 @@ def load_flows(files: Sequence[str]) -> list[Workflow[Any, Any, Any]]:
     for file in files:
         found |= {id(made): made for made in load_file(file)}
     return list(found.values())
+
+
+def built_in(session: Session) -> list[Workflow[Any, Any, Any]]:
+    """The workflow of single acts at Google, in a project that says who acts there."""
+    if not (session.config.google or session.config.mcp.get("google")):
+        return []
+    from quire.workspace import single
+
+    return [single.google]
 
 
 def load_file(file: str) -> list[Workflow[Any, Any, Any]]:

@@ -112,7 +112,11 @@ def routes(setup: Setup) -> tuple[list[Any], list[Late]]:
         made: Way = module.OverHttp(setup.client, setup.groups, audit)
         return made
 
-    chat = Late("quire.surfaces.chat.mcp.server", "mcp", over_http)
+    def chatting(module: Any) -> Way:
+        made: Way = module.OverHttp(setup.client, setup.groups, audit, setup.google)
+        return made
+
+    chat = Late("quire.surfaces.chat.mcp.server", "mcp", chatting)
     agents = Late("quire.surfaces.chat.a2a.server", "a2a", over_http)
     found = [
         Route("/mcp", chat, methods=["GET", "POST", "DELETE"]),

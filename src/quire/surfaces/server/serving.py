@@ -54,16 +54,18 @@ def app(
     groups: Mapping[str, Sequence[str]] | None = None,
     provider: oidc.Provider | None = None,
     ticking: Ticking | None = None,
+    google: Sequence[str] = (),
 ) -> FastAPI:
     """The API and the dashboard for an open client. ``loopback``: it is reached from this machine only.
 
-    ``provider``: where people sign in with OpenID Connect. ``ticking``: what ``/tick`` does.
+    ``provider``: where people sign in with OpenID Connect. ``ticking``: what ``/tick`` does. ``google``:
+    which acts at Google a chat may ask for.
     """
     if client.keyring is None:
         raise InputError("the client is not open; use it in a 'with' block")
     for name, given in (callers or {}).items():
         tokens.caller(name, given)
-    setup = Setup(crowd(client), limits or Limits(), loopback, callers or {}, groups or {})
+    setup = Setup(crowd(client), limits or Limits(), loopback, callers or {}, groups or {}, google)
     feed = Feed(setup.client, setup.limits.streams)
     others, late = chat.routes(setup)
 
@@ -257,9 +259,9 @@ async def serve(
     provider = oidc.read(config.oidc if config is not None else {}, client.public_url)
     if not local and provider is None and not callers:
         await _somebody_has_a_token(client.ledger, host)
-    made = app(
-        client, loopback=local, limits=limits, callers=callers, groups=groups, provider=provider, ticking=ticking
-    )
+    google = config.mcp.get("google", []) if config is not None else []
+    options: dict[str, Any] = {"callers": callers, "groups": groups, "provider": provider, "ticking": ticking}
+    made = app(client, loopback=local, limits=limits, google=google, **options)
     listening = _bound(host, port)
     settings = uvicorn.Config(
         made,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from quire import __version__
 from quire.client.client import Client
 from quire.errors import QuireError
 from quire.surfaces.chat.mcp.prompts import INSTRUCTIONS, PROMPTS, filled
-from quire.surfaces.chat.mcp.tools import TOOLS, Desk
+from quire.surfaces.chat.mcp.tools import Desk, Tool, tools_of
 from quire.surfaces.server.auth.tokens import Role
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ def _sentence(error: ValidationError) -> str:
 
 async def called(desk: Desk, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Use a tool. Every refusal is one sentence."""
-    tool = TOOLS.get(name)
+    tools = tools_of(desk)
+    tool = tools.get(name)
     if tool is None:
-        raise QuireError(f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
+        raise QuireError(f"there is no tool {name!r}; there are {', '.join(tools)}")
     if desk.role.rank < tool.role.rank:
         audit_log.warning("refused the tool %s: %r is %s", name, desk.client.who, desk.role.one)
         raise QuireError(f"{desk.client.who!r} is {desk.role.one}; {name} takes {tool.role.one}")
@@ -57,7 +58,7 @@ async def called(desk: Desk, name: str, arguments: Mapping[str, Any]) -> dict[st
     return await tool.act(desk, given)
 
 
-async def _list_tools(_: Any, __: Any) -> types.ListToolsResult:
+def _listed(tools: Iterable[Tool]) -> types.ListToolsResult:
     listed = [
         types.Tool(
             name=tool.name,
@@ -68,7 +69,7 @@ async def _list_tools(_: Any, __: Any) -> types.ListToolsResult:
                 title=tool.title, read_only_hint=tool.role is Role.VIEWER, destructive_hint=tool.destructive
             ),
         )
-        for tool in TOOLS.values()
+        for tool in tools
     ]
     return types.ListToolsResult(tools=listed)
 
@@ -104,6 +105,9 @@ async def _get_prompt(_: Any, params: types.GetPromptRequestParams) -> types.Get
 def make(sitting: Sitting) -> Server[Any]:
     """Return the protocol's server; ``sitting`` says who talks in a request."""
 
+    async def list_tools(context: Any, _: Any) -> types.ListToolsResult:
+        return _listed(tools_of(sitting(context.request)).values())
+
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             result = await called(sitting(context.request), params.name, params.arguments or {})
@@ -120,7 +124,7 @@ def make(sitting: Sitting) -> Server[Any]:
         version=__version__,
         title="Quire",
         instructions=INSTRUCTIONS,
-        on_list_tools=_list_tools,
+        on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_prompts=_list_prompts,
         on_get_prompt=_get_prompt,
@@ -134,14 +138,15 @@ def _refused(sentence: str) -> types.CallToolResult:
 # -- stdio -----------------------------------------------------------------------------------------------------
 
 
-async def over_stdio(client: Client, groups: Mapping[str, Sequence[str]]) -> None:
+async def over_stdio(client: Client, groups: Mapping[str, Sequence[str]], google: Sequence[str] = ()) -> None:
     """Serve whoever started this process, until they close it."""
 
     def audit(act: str, target: str, **details: Any) -> None:
         rest = "".join(f" {key}={value!r}" for key, value in details.items() if value not in ("", None))
         audit_log.info("%s %r by %r (mcp, stdio)%s", act, target, client.who, rest)
 
-    desk = Desk(client, Role.ADMIN, groups, audit)
+    desk = Desk(client, Role.ADMIN, groups, audit, google)
+    tools_of(desk)  # a word that names no act is refused at the start
     server = make(lambda _: desk)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
@@ -153,8 +158,15 @@ async def over_stdio(client: Client, groups: Mapping[str, Sequence[str]]) -> Non
 class OverHttp:
     """An ASGI application behind the server's gate, which has put the caller into the request's state."""
 
-    def __init__(self, client: Client, groups: Mapping[str, Sequence[str]], audit: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        groups: Mapping[str, Sequence[str]],
+        audit: Callable[..., None],
+        google: Sequence[str] = (),
+    ) -> None:
         self._client = client
+        self._google = google
         self._groups = groups
         self._audit = audit
         self._manager = StreamableHTTPSessionManager(make(self._sitting), json_response=True, stateless=True)
@@ -170,7 +182,7 @@ class OverHttp:
         def audit(act: str, target: str, **details: Any) -> None:
             self._audit(request, act, target, via="mcp", **details)
 
-        return Desk(client, actor.role, self._groups, audit)
+        return Desk(client, actor.role, self._groups, audit, self._google)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._manager.handle_request(scope, receive, send)

@@ -42,6 +42,8 @@ class Desk:
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     #: Writes the audit line of an act: act, target, and what else the line says.
     audit: Callable[..., None] = lambda *_, **__: None
+    #: Which acts at Google it offers besides.
+    google: Sequence[str] = ()
 
 
 class Given(BaseModel):
@@ -67,6 +69,15 @@ class Tool:
 
 
 TOOLS: dict[str, Tool] = {}
+
+
+def tools_of(desk: Desk) -> Mapping[str, Tool]:
+    """The tools that are offered at this desk."""
+    if not desk.google:
+        return TOOLS
+    from quire.surfaces.chat.mcp.google import offered
+
+    return {**TOOLS, **offered(desk.google)}
 
 
 def _tool(title: str, role: Role, *, destructive: bool = False) -> Callable[[Any], Any]:

@@ -6,6 +6,7 @@ import click
 
 from quire.errors import InputError
 from quire.installing import install
+from quire.surfaces.cli import flows
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.run.up import listening, start_logging, until_ended
 
@@ -39,8 +40,9 @@ def mcp(session: Session, http: bool, host: str, port: int) -> int:
     async def over_stdio() -> None:
         from quire.surfaces.chat.mcp import server
 
-        async with session.client(make=True) as client:
-            await server.over_stdio(client, session.config.groups)
+        google = session.config.mcp.get("google", [])
+        async with session.client(make=True, workflows=flows.built_in(session)) as client:
+            await server.over_stdio(client, session.config.groups, google)
 
     try:
         session.run(over_http() if http else over_stdio())

@@ -75,7 +75,7 @@ async def _google(session: Session) -> AsyncIterator[None]:
 @asynccontextmanager
 async def working_client(session: Session, files: Sequence[str]) -> AsyncIterator[Client]:
     """A client that knows the workflows of these files, with their dependencies; they are registered in the ledger."""
-    workflows = flows.load_flows(flow_files(session, files))
+    workflows = [*flows.load_flows(flow_files(session, files)), *flows.built_in(session)]
     async with (
         _google(session),
         flows.made_deps(session.config.deps) as deps,

@@ -94,6 +94,8 @@ class Setup:
     loopback: bool = True
     callers: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: Which acts at Google a chat may ask for.
+    google: Sequence[str] = ()
 
     @property
     def clock(self) -> Clock:

@@ -164,6 +164,10 @@ async def _thread_text(thread: str) -> str:
 
 def _tools(house: _House) -> dict[str, list[Any]]:
     """The tools of each product. Their docstrings and types are what the model sees."""
+    return {**_file_tools(house), **_people_tools(house)}
+
+
+def _file_tools(house: _House) -> dict[str, list[Any]]:
 
     async def drive_folder(name: str, parent: str = "") -> dict[str, str]:
         """Make a folder. parent: the id or link of the folder in which it stands."""
@@ -189,6 +193,10 @@ def _tools(house: _House) -> dict[str, list[Any]]:
         """Replace each {{name}} of a document by the value of that name."""
         return _shown(await _act(house, "docs_fill", docs.fill, {}, document, values))
 
+    return {"drive": [drive_folder, drive_copy, drive_pdf, drive_share], "docs": [docs_read, docs_fill]}
+
+
+def _people_tools(house: _House) -> dict[str, list[Any]]:
     async def gmail_read(thread: str, start: int = 0) -> str:
         """Read a thread of mails, by its id."""
         return await _look("gmail_read", _thread_text, thread, start=start, whence="mails")
@@ -220,8 +228,6 @@ def _tools(house: _House) -> dict[str, list[Any]]:
         return _shown(await _act(house, "chat_post", chat.post, {"space": space}, space, text))
 
     return {
-        "drive": [drive_folder, drive_copy, drive_pdf, drive_share],
-        "docs": [docs_read, docs_fill],
         "gmail": [gmail_read, gmail_draft, gmail_send, gmail_reply],
         "calendar": [calendar_event],
         "chat": [chat_post],

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pydantic import BaseModel
 
 from quire import Fail, Run, Table, workflow
-from quire.workspace import calendar, docs, drive, gmail
+from quire.workspace import Mail, calendar, docs, drive, gmail
 
 TEMPLATE = "https://docs.google.com/document/d/the-template-of-our-contracts/edit"  # {{company}}, {{fee}}, {{start}}
 CLIENTS = "https://drive.google.com/drive/folders/the-folder-of-our-clients"
@@ -39,7 +39,7 @@ async def onboard(run: Run[Client]) -> str:
     if answer.choice != "send":
         raise Fail(f"stopped: {answer.note}")  # folder, copy and PDF go to the trash
 
-    await run.once(
+    sent = await run.once(
         gmail.send,
         client.email,
         f"Contract for {client.company}",
@@ -49,4 +49,5 @@ async def onboard(run: Run[Client]) -> str:
     )
     begins = datetime.combine(client.start, time(9), UTC)
     await run.once(calendar.event, f"Kick-off {client.company}", begins, lasts="1h", invite=[client.email], meet=True)
-    return "sent"
+    reply = await run.wait(sent.replied, Mail, timeout="14d")
+    return f"answered: {reply.text.strip()}" if reply else "no answer"

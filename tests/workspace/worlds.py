@@ -61,6 +61,23 @@ class World:
     def left(self, kind: str) -> list[dict[str, Any]]:
         return [one for one in self("GET", "/emulator/outbox")["left"] if one["kind"] == kind]
 
+    def everything(self, parent: str) -> list[dict[str, Any]]:
+        """All files of a folder, or of the whole Drive, that are not in the trash."""
+        query = "trashed = false" + (f" and '{parent}' in parents" if parent else "")
+        return self._pages(f"/drive/v3/files?pageSize=1000&q={quote(query)}", "files")
+
+    def all_events(self) -> list[dict[str, Any]]:
+        return self._pages("/calendar/v3/calendars/primary/events?maxResults=2500", "items")
+
+    def _pages(self, path: str, word: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        token = ""
+        while True:
+            page = self("GET", f"{path}&pageToken={token}" if token else path)
+            found += page.get(word, ())
+            if not (token := page.get("nextPageToken", "")):
+                return found
+
     def events(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self("GET", "/calendar/v3/calendars/primary/events")["items"]
         return found

@@ -26,7 +26,7 @@ NAVIGATION = {
         *("configuration.md", "cli.md", "errors.md", "operating.md", "deploy.md", "server.md", "chat.md", "alerts.md"),
         *("telemetry.md", "folder.md"),
     ),
-    "In a sheet": ("sheets.md", "panel.md", "tables.md", "workspace.md", "acts.md"),
+    "In a sheet": ("sheets.md", "panel.md", "tables.md", "workspace.md", "workspace/", "acts.md"),
     "Judge": (
         "benchmarks.md",
         "benchmarks-sheets.md",

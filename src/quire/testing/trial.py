@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
-from typing import Any, Generic, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
@@ -27,6 +28,9 @@ from quire.testing.faults import PassingLedger
 from quire.worker.worker import Worker
 from quire.workflows.effect import Act, Effect, NotDone
 from quire.workflows.workflow import Workflow
+
+if TYPE_CHECKING:
+    from hectograph import Emulator
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -58,15 +62,20 @@ class _Mortal(PassingLedger):
     async def _pass(self, verb: str, call: Callable[[], Awaitable[Any]]) -> Any:
         if self.dead:
             raise Killed
-        if verb in ("commit", "claim", "send"):
-            self.trial.writes += 1
-            kill = self.trial.kill
-            if kill is not None and self.trial.writes == kill.nth:
-                self.trial.struck = True
-                if kill.applied:
-                    await call()
-                self.dead = True
-                raise Killed
+        return await (self.written(call) if verb in ("commit", "claim", "send") else call())
+
+    async def written(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """A write of the process, which may be its last."""
+        if self.dead:
+            raise Killed
+        self.trial.writes += 1
+        kill = self.trial.kill
+        if kill is not None and self.trial.writes == kill.nth:
+            self.trial.struck = True
+            if kill.applied:
+                await call()
+            self.dead = True
+            raise Killed
         return await call()
 
 
@@ -84,6 +93,8 @@ class _TrialWorker(Worker):
         return await self.trial._act(effect, act, args, kwargs)
 
     async def probe(self, effect: Effect[Any, Any, Any], act: Act[Any], args: Any, kwargs: Any) -> Any:
+        if self.trial._asks_google(effect):
+            return await super().probe(effect, act, args, kwargs)
         done = self.trial._done.get(act.key)
         return NotDone() if done is None else done[0]
 
@@ -172,6 +183,7 @@ class Trial(Generic[D, R, X]):
         fakes: Mapping[Effect[..., Any, Any], Any] | None = None,
         also: Sequence[Workflow[Any, Any, Any]] = (),
         groups: Mapping[str, Sequence[str]] | None = None,
+        google: bool = False,
         kill_at: int | None = None,
         kill_applied: bool = False,
     ) -> None:
@@ -184,6 +196,10 @@ class Trial(Generic[D, R, X]):
         #: How many writes the workers of this trial have made, and whether one was killed.
         self.writes = 0
         self.struck = False
+        self._wants_google = google
+        self._emulator: Emulator | None = None
+        self._opened = AsyncExitStack()
+        self._mortal: _Mortal | None = None
         self._fakes = dict(fakes or {})
         self._acts: list[tuple[Effect[..., Any, Any], tuple[Any, ...]]] = []
         self._done: dict[str, tuple[Any]] = {}
@@ -193,13 +209,25 @@ class Trial(Generic[D, R, X]):
 
     async def __aenter__(self) -> Trial[D, R, X]:
         await self.client.__aenter__()
+        if self._wants_google:
+            from quire.testing.google import emulated
+
+            self._emulator = await self._opened.enter_async_context(emulated(self._at_google))
         trials = _trials.get()
         if trials is not None:
             trials.append(self)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        await self._opened.aclose()
         await self.client.__aexit__(*exc)
+
+    @property
+    def google(self) -> Emulator:
+        """The Google of this trial, as its people see it: ``google.outbox`` is all that has left."""
+        if self._emulator is None:
+            raise DefinitionError("this trial has no Google; write Trial(workflow, google=True)")
+        return self._emulator
 
     async def start(self, data: D, *, id: str = "") -> TrialRecord[D, R]:
         """Start a record. It has not moved yet: ``settle`` makes it."""
@@ -247,6 +275,14 @@ class Trial(Generic[D, R, X]):
         self.clock.advance(max(0.0, end - self.clock.now()))
         await self.settle()
 
+    async def _at_google(self, write: Callable[[], Awaitable[Any]]) -> Any:
+        """One write of a worker to Google: as one to the ledger, it may be the last."""
+        assert self._mortal is not None
+        return await self._mortal.written(write)
+
+    def _asks_google(self, effect: Effect[Any, Any, Any]) -> bool:
+        return self._emulator is not None and effect.path.startswith("quire.workspace.") and effect not in self._fakes
+
     # -- the machinery -----------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
@@ -261,8 +297,9 @@ class Trial(Generic[D, R, X]):
     def _new_worker(self) -> _TrialWorker:
         client = self.client
         assert client.keyring is not None
+        self._mortal = _Mortal(self.ledger, self)
         worker = _TrialWorker(
-            _Mortal(self.ledger, self),
+            self._mortal,
             client.registry,
             dependencies=client.dependencies,
             keyring=client.keyring,
@@ -295,6 +332,8 @@ class Trial(Generic[D, R, X]):
             for wait in load_waits(record.waits):
                 if wait.on is On.DOUBT:
                     receipt = self.ledger.tables.receipt(wait.key)
+                    if receipt is not None and self._emulator is not None and receipt.fn.startswith("quire.workspace."):
+                        continue  # what a probe at Google cannot tell is a person's to say
                     done = self._done.get(receipt.known_as) if receipt is not None else None
                     value = done[0] if done is not None else None
                     await self.client.resolve(

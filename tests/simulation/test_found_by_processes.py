@@ -7,15 +7,17 @@ from typing import TypeVar
 
 import pytest
 
+from quire import Act, effect
 from quire.client.client import Client
 from quire.errors import NotFound
 from quire.ledger.base import Ledger
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.model.record import UNDO, Record, Status
+from quire.rules.moves import MOST_DEATHS, SUSPECT_LOSSES, apart, suspected
 from quire.rules.outcome import Broke
 from quire.run.run import Run
 from quire.testing import ToldClock
-from quire.testing.conformance import beat, claim, settle, start
+from quire.testing.conformance import beat, claim, move, settle, start
 from quire.testing.faults import PassingLedger
 from quire.workflows.workflow import Workflow
 
@@ -81,6 +83,50 @@ async def test_a_record_that_a_halt_cancels_meanwhile_is_cancelled_for_good() ->
             await client.cancel("a")
             await client.resume(cancelled=True)
             assert (await client.get("a")).status is Status.CANCELLED
+
+
+async def _is_back(act: Act[list[str]], value: None) -> None:
+    act.deps.append("back")
+
+
+@effect(undo=_is_back)
+async def _put(act: Act[list[str]]) -> None:
+    act.deps.append("put")
+
+
+async def test_a_record_that_ended_its_processes_is_undone_if_its_workflow_wants_that() -> None:
+    """Before: it was an ERROR, and what it had done stayed, although the workflow says ``on_failure="undo"``."""
+    clock = ToldClock()
+    ledger = MemoryLedger(clock)
+    flow: Workflow[dict[str, object], None, list[str]] = Workflow("flow", on_failure="undo")
+
+    @flow.step(then="deadly")
+    async def work(run: Run[dict[str, object], list[str]]) -> str:
+        await run.once(_put)
+        return "deadly"
+
+    @flow.step
+    async def deadly(run: Run[dict[str, object], list[str]]) -> None:
+        raise AssertionError("it is not called")
+
+    happened: list[str] = []
+    async with Client(ledger, workflows=[flow], deps=happened, clock=clock) as client:
+        await client.start(flow, id="a")
+        worker = client.worker()
+        worker.watchers.append(lambda record: worker.stop() if record.step == "deadly" else None)
+        worker.may_keep = lambda *_: False  # type: ignore[method-assign]
+        await worker.run()
+        for number in range(SUSPECT_LOSSES + MOST_DEATHS):
+            await beat(ledger, name := f"w{number}")
+            [row] = (await claim(ledger, *flow.slots(), worker=name)).records
+            if suspected(row):
+                go = apart(row, clock.now(), name, 60.0, counted=True)
+                await move(ledger, row, go, worker=name)
+            await ledger.recover(dead=[name])
+            clock.advance(60)
+        await client.work()
+        assert (await client.get("a")).status is Status.CANCELLED
+        assert happened == ["put", "back"]
 
 
 async def test_an_id_that_is_not_there_yet_is_not_offered_for_itself() -> None:

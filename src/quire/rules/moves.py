@@ -252,35 +252,40 @@ def lose(record: Record, now: float, why: str) -> Move:
     return _moved(record, now, "lost", body, _RELEASED | {"losses": losses, "status": Status.PENDING, "due_at": now})
 
 
-def apart(record: Record, now: float, worker: str, timeout: float, *, counted: bool = False) -> Move:
+def apart(
+    record: Record, now: float, worker: str, timeout: float, *, counted: bool = False, undo: bool = False
+) -> Move:
     """A suspect begins to run alone, under the worker that is its own process.
 
     ``counted``: it runs alone in the worker that holds it, and nobody watches that worker. Then its death is counted
-    before it happens; the count is taken back when the worker lets go of the record.
+    before it happens; the count is taken back when the worker lets go of the record. ``undo``: if it died too often,
+    what it did is undone, as after every other failure of its workflow.
     """
     body = {"worker": worker, "step": record.step}
     fields: dict[str, Any] = {"worker": worker, "run_until": now + timeout}
     if counted:
         if record.losses >= SUSPECT_LOSSES + MOST_DEATHS:
-            return _condemned(record, now, "its worker was lost each time", "lost", body | {"alone": True})
+            return _condemned(record, now, "its worker was lost each time", body | {"alone": True}, undo)
         fields["losses"] = max(record.losses, SUSPECT_LOSSES) + 1
     return _moved(record, now, "apart", body, fields)
 
 
-def died(record: Record, now: float, why: str) -> Move:
-    """Count a failed try: the process in which a suspect ran alone has died by itself."""
+def died(record: Record, now: float, why: str, *, undo: bool = False) -> Move:
+    """Count a failed try: the process in which a suspect ran alone has died by itself. ``undo``: see ``apart``."""
     body = {"worker": record.worker, "step": record.step, "reason": why, "alone": True}
     tried = replace(record, attempt=record.attempt + 1, losses=max(record.losses, SUSPECT_LOSSES) + 1)
     if tried.losses >= SUSPECT_LOSSES + MOST_DEATHS:
-        return _condemned(tried, now, why, "lost", body)
+        return _condemned(tried, now, why, body, undo)
     fields = {"status": Status.PENDING, "due_at": now, "last_error": f"step {record.step!r} ended its process: {why}"}
     return _moved(tried, now, "lost", body, _RELEASED | fields)
 
 
-def _condemned(record: Record, now: float, why: str, kind: str, body: dict[str, Any]) -> Move:
+def _condemned(record: Record, now: float, why: str, body: dict[str, Any], undo: bool) -> Move:
     error = f"step {record.step!r} ended {MOST_DEATHS} processes in which it ran alone ({why})"
-    fields = {"status": Status.ERROR, "last_error": error, "attempt": max(record.attempt, MOST_DEATHS)}
-    return _moved(record, now, kind, body, _AT_REST | fields)
+    tried = replace(record, last_error=error, attempt=max(record.attempt, MOST_DEATHS))
+    if undo and record.step != UNDO:
+        return _to_undo(tried, now, "lost", body, Status.CANCELLED, error)
+    return _moved(tried, now, "lost", body, _AT_REST | {"status": Status.ERROR})
 
 
 def _released(record: Record) -> dict[str, Any]:

@@ -191,7 +191,7 @@ class Apart:
         for _ in range(5 if first and not ended.asked else 0):
             if row.status is not Status.RUNNING or row.run_id != hold.run_id or row.worker == worker.worker_id:
                 break  # the process had ended with it, or not begun
-            go = transition.died(row, worker.now(), ended.text)
+            go = transition.died(row, worker.now(), ended.text, undo=self._undoes(row))
             change = Change(next_id(), record_id, row.version, go.image, row.worker, go.lines, frees=True)
             verdict = await worker.submit(change)
             if not isinstance(verdict, Conflict) or verdict.record is None:
@@ -199,6 +199,11 @@ class Apart:
             row = verdict.record
         self._children.discard(child)
         await worker.tidy_up()  # closes the process's worker
+
+    def _undoes(self, record: Record) -> bool:
+        """Whether the workflow wants undone what a record did that failed."""
+        workflow = self._worker.registry.get(record.workflow)
+        return workflow is not None and workflow.on_failure == "undo"
 
     async def _announced(self, record: Record) -> None:
         for row in await self._worker.ledger.load([record.record_id]):
@@ -252,7 +257,8 @@ class Apart:
         try:
             if timeout is None:
                 return worker.holds.let_go(hold)
-            go = transition.apart(record, worker.now(), worker.worker_id, timeout, counted=True)
+            undo = self._undoes(record)
+            go = transition.apart(record, worker.now(), worker.worker_id, timeout, counted=True, undo=undo)
             change = Change(next_id(), record.record_id, record.version, go.image, record.worker, go.lines)
             verdict = await worker.submit(change)
             if isinstance(verdict, Applied) and worker.stopping:

@@ -33,6 +33,9 @@ T = TypeVar("T")
 
 #: After the faults everything comes to rest within so many seconds.
 MOST_QUIET_SECONDS = 900.0
+#: Nothing must have moved for so long: children that are let go, for one, are found by a worker that looks around.
+CALM_SECONDS = 20.0
+LOOK_SECONDS = 4.0
 
 
 class PatientLedger(PassingLedger):
@@ -222,9 +225,9 @@ class System:
             asked = await self.clerk.look_after()
             moving = [row for row in await self.ledger.find(Query(limit=10_000)) if moves(row)]
             calm = calm + 1 if not asked and not moving else 0
-            if calm >= 3:
+            if calm * LOOK_SECONDS >= CALM_SECONDS:
                 return
-            await self.clock.sleep(2.0 * PACE)
+            await self.clock.sleep(LOOK_SECONDS * PACE)
         names = ", ".join(f"{row.record_id} is {row.status}" for row in moving[:5])
         span = f"{MOST_QUIET_SECONDS * PACE:g} s"
         self.history.restless = f"{len(moving)} records still move after {span}: {names}"

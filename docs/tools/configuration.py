@@ -107,7 +107,7 @@ VARIABLES = {
     "QUIRE_CHAT_AUDIENCE": "for whom Google signs the calls of its Chat app: the number of the project, or the address "
     "of this server ([Workspace](workspace.md))",
     "GOOGLE_APPLICATION_CREDENTIALS": "the key file of a service account, for sheets and Drive ([a sheet](sheets.md))",
-    "QUIRE_SMTP": "the server that takes mail for acts, as `smtps://user:password@host` ([acts without Google](acts.md))",
+    "QUIRE_SMTP": "the server for mail acts, as `smtps://user:password@host` ([acts without Google](acts.md))",
     "QUIRE_IMAP": "the mailbox in which acts look for what was sent, and for replies ([acts without Google](acts.md))",
     "QUIRE_MAIL_FROM": "the address that sends mail in acts without Google ([acts without Google](acts.md))",
     "GOOGLE_CLOUD_PROJECT": "the project in JSON log lines ([telemetry](telemetry.md))",

@@ -66,7 +66,8 @@ class Client:
     """A way into one ledger. Use it as ``async with quire.aopen(url, workflows=[...]) as client``.
 
     ``groups`` names the groups of people that questions are put to, with their members.
-    ``deps`` is what the steps of all its workflows work with, instead of what their own factories make.
+    ``state`` is a directory of this machine where workers keep marks, by which they notice a ledger that went back in
+    time. ``deps`` is what the steps of all its workflows work with, instead of what their own factories make.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Client:
         public_url: str = "",
         who: str = "",
         groups: Mapping[str, Sequence[str]] | None = None,
+        state: str = "",
     ) -> None:
         self._assemble(Link(_ledger(ledger, clock), clock, who, groups))
         #: The address by which another process opens the same ledger; None: it was given as an object.
@@ -92,6 +94,8 @@ class Client:
                 check_calls(known)
         self.dependencies = Dependencies(deps)
         self.public_url = public_url
+        #: The directory of this machine in which its workers keep what they saw acknowledged; empty: nowhere.
+        self.state = state
         #: Called when somebody outside says that something has changed: hints.
         self.wakers: list[Callable[[], None]] = []
         #: How a process is started that does the same work, for records that run alone; None: as its modules tell.
@@ -203,6 +207,7 @@ class Client:
     def made_worker(self, make: Callable[..., W], **options: Any) -> W:
         """Return a worker of this class, for this client's workflows."""
         options.setdefault("public_url", self.public_url)
+        options.setdefault("state", self.state)
         worker = make(
             self.ledger,
             self.registry,

@@ -77,6 +77,8 @@ class Traits(NamedTuple):
     #: Claims and commits are under way at the same time: records are then claimed in parts, so that some run while
     #: others are being settled, and a commit need not wait for the one before it.
     side_by_side: bool = False
+    #: A standby that was behind, or a restored copy, may take its place: its acknowledged changes can go missing.
+    goes_back: bool = False
     #: More workers than this wait.
     most_writers: int | None = None
 
@@ -93,6 +95,8 @@ class Ledger(ABC):
 
     url: str
     traits: Traits
+    #: How often the way to the store was interrupted, so that another one may answer since.
+    interruptions: int = 0
 
     @abstractmethod
     async def open(self) -> None:
@@ -196,6 +200,10 @@ class Ledger(ABC):
     @abstractmethod
     async def now(self) -> float:
         """The ledger's clock."""
+
+    async def server_identity(self) -> str:
+        """Return which server answers, and on which of its timelines; empty: the store has no such thing."""
+        return ""
 
     async def dump(self, type_: type[Row], *, after: tuple[Any, ...] = (), limit: int = 1000) -> list[Row]:
         """Rows of one table as they are stored, in the order of their key, after this key: for a copy (protocol 25)."""

@@ -21,8 +21,11 @@ CANCEL = "cancel"
 _STOOD = "stood"
 
 
-def question(record: Record, why: str, epoch: int, now: float) -> Wait:
-    """Return the question of this record. One that was asked already, of a copy of a copy, keeps what it knew."""
+def question(record: Record, why: str, number: int, now: float) -> Wait:
+    """Return the question of this record. One that was asked already, of a copy of a copy, keeps what it knew.
+
+    ``number``: of this adoption. A record may be adopted several times.
+    """
     waits = load_waits(record.waits)
     before = next((found for wait in waits if (found := stood(wait)) is not None), None)
     if before is None:
@@ -35,7 +38,7 @@ def question(record: Record, why: str, epoch: int, now: float) -> Wait:
         if record.status is Status.RUNNING or (record.status is Status.NEEDS_APPROVAL and not before["waits"]):
             before |= {"status": Status.PENDING, "due_at": now}
     asked = approval.question(
-        key=key_of("adopted", record.record_id, epoch),
+        key=key_of("adopted", record.record_id, number),
         text=f"{why}: does it go on here, at {record.step!r}?",
         show=None,
         edit=(),

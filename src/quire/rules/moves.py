@@ -438,12 +438,17 @@ def resolved(record: Record, now: float, key: str, body: dict[str, Any]) -> Move
     return _moved(record, now, "resolved", body, fields)
 
 
-def adopt(record: Record, now: float, by: str, why: str, epoch: int, keys: Sequence[tuple[str, str]] = ()) -> Move:
-    """The book was copied or restored: a person is asked whether the record goes on, and what of ``keys`` happened."""
+def adopt(
+    record: Record, now: float, by: str, why: str, epoch: int, keys: Sequence[tuple[str, str]] = (), number: int = 0
+) -> Move:
+    """The ledger was copied or restored: a person is asked whether the record goes on, and what of ``keys`` happened.
+
+    ``number``: of this adoption; 0: it has the epoch.
+    """
     if record.ended:
         raise _refuse(record, "adopt", f"it is {record.status}")
-    asked = adoption.question(record, why, epoch, now)
-    waits = [asked, *(doubted(key, name, "here or in the other book") for key, name in keys)]
+    asked = adoption.question(record, why, number or epoch, now)
+    waits = [asked, *(doubted(key, name, "here, or in what is gone") for key, name in keys)]
     body = {"by": by, "reason": why, "step": record.step, "was": record.status}
     return _moved(record, now, "adopted", body, _RELEASED | _asking(waits) | {"epoch": epoch})
 

@@ -90,6 +90,8 @@ async def once(pass_: Pass, effect: Effect[Any, Any, Any], key: str, args: Any, 
     try:
         if known is not None and (receipt := await _of_before(pass_, call, known)) is not None:
             return await _value(pass_, effect, receipt)
+        if known is None and (receipt := await _of_the_lost_part(pass_, call)) is not None:
+            return await _value(pass_, effect, receipt)
         if effect.asks is not None or (known is not None and known.stage in (Stage.PARKED, Stage.DROPPED)):
             await _released(pass_, call)
         # Shielded: when the pass is cancelled, an act that has begun ends, and its receipt is written.
@@ -432,28 +434,14 @@ async def _once(pass_: Pass, call: _Call) -> Any:
         prepared = await _prepared(pass_, call, outside)
         timeout = _time_for(pass_, effect)
     until = await host.lease_until(timeout)
-    intent = pass_.receipt(
-        Kind.ONCE,
-        key,
-        effect.name,
-        "",
-        stage=Stage.INTENDED,
-        fn=effect.path,
-        args=call.text,
-        args_hash=call.hash,
-        act_by=host.now() + timeout,
-        undo=effect.path if effect.undo is not None else "",
-        act_key=outside,
-        prepared=prepared,
-        actor=actor,
-        nonce=next_id(),  # of this try: the next one in the same pass is another act, not this one said again
-    )
+    intent = _intended(pass_, call, host.now() + timeout, outside, actor, prepared)
     host.acting.add((key, intent.nonce))
     late = False
     try:
         call.rate = rate_of(effect, actor, call.args, call.kwargs)
         await pass_.facts([intent], (call.rate,) if call.rate is not None else ())
         pass_.known[key] = intent
+        await host.mark(intent)
         return await _acted(pass_, effect, intent, until, call.args, call.kwargs)
     except RateUsedUp:
         if prepared:  # it is kept with the wait for the rate, so that nothing is reserved a second time
@@ -465,6 +453,50 @@ async def _once(pass_: Pass, call: _Call) -> Any:
     finally:
         if not late:
             host.acting.discard((key, intent.nonce))
+            host.acted(intent)
+
+
+def _intended(pass_: Pass, call: _Call, act_by: float, act_key: str, actor: str, prepared: str) -> Receipt:
+    """The intent of one try."""
+    effect = call.effect
+    return pass_.receipt(
+        Kind.ONCE,
+        call.key,
+        effect.name,
+        "",
+        stage=Stage.INTENDED,
+        fn=effect.path,
+        args=call.text,
+        args_hash=call.hash,
+        act_by=act_by,
+        undo=effect.path if effect.undo is not None else "",
+        act_key=act_key,
+        prepared=prepared,
+        actor=actor,
+        nonce=next_id(),  # of this try: the next one in the same pass is another act, not this one said again
+    )
+
+
+async def _of_the_lost_part(pass_: Pass, call: _Call) -> Receipt | None:
+    """The receipt of an act whose intent the ledger lost; None: it did not happen. Nobody acts before that is known.
+
+    The ledger went back in time, so an act without an intent may have been done. It becomes an intent that nobody acts
+    on, and is then in doubt like any other: it is probed, or a person is asked.
+    """
+    effect = call.effect
+    if effect.repeat:  # acting again is harmless
+        return None
+    with pass_.flight():
+        went_back = await pass_.host.went_back(pass_.record)
+    if not went_back:
+        return None
+    outside = _act_key(pass_, call.key, None)
+    actor = await actor_of(pass_, effect, outside)
+    with pass_.flight():
+        intent = _intended(pass_, call, pass_.host.now(), outside, actor, "")
+        await pass_.facts([intent])
+        pass_.known[call.key] = intent
+    return await _in_doubt(pass_, effect, intent, call.args, call.kwargs)
 
 
 def _time_for(pass_: Pass, effect: Effect[Any, Any, Any]) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from quire.clock import Clock
 from quire.ledger.base import Ledger
 from quire.model.change import Change, Verdict
-from quire.model.receipt import Keyring
+from quire.model.receipt import Keyring, Receipt
 from quire.model.record import Record
 from quire.model.side import Worker
 from quire.workflows.effect import Act, Effect
@@ -78,6 +78,18 @@ class Host(Protocol):
 
     def from_start(self, since: float) -> bool:
         """Return whether a record that came here at this moment has had nearly all of the worker's time."""
+        ...
+
+    async def mark(self, intent: Receipt) -> None:
+        """Make durable outside the ledger that this worker is about to act on the intent."""
+        ...
+
+    def acted(self, intent: Receipt) -> None:
+        """What became of the act is in the ledger."""
+        ...
+
+    async def went_back(self, record: Record) -> bool:
+        """Whether the ledger lost changes since this record began: what it does now may have been done before."""
         ...
 
     async def lease_until(self, span: float) -> float:

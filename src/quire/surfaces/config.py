@@ -18,6 +18,7 @@ from quire.errors import InputError, did_you_mean
 from quire.ledger.finding import concealed, sqlite_path
 
 FILE = "quire.toml"
+DEFAULT_STATE = ".quire/state"
 DEFAULT_LEDGER = "sqlite:///.quire/ledger.db"
 
 
@@ -42,6 +43,7 @@ KEYS = (
     Key("flows", "list", "files with workflows, and blueprints of missions", "paths"),
     Key("ledger", "text", "where the records are kept", "url"),
     Key("folder", "text", "where files for people go", "path"),
+    Key("state", "text", "where workers of this machine keep what the ledger acknowledged to them", "path"),
     Key("panel", "text", "the sheet that people see and command from, like sheets://SPREADSHEET_ID"),
     Key("deps", "text", "what makes the dependencies of steps, as 'module:function'"),
     Key("public_url", "text", "where this ledger is reached from outside"),
@@ -93,6 +95,10 @@ class Config:
     @property
     def folder(self) -> str:
         return str(self["folder"])
+
+    @property
+    def state(self) -> str:
+        return str(self["state"])
 
     @property
     def panel(self) -> str:
@@ -264,6 +270,8 @@ def _default(key: Key) -> Any:
     match key:
         case Key(name="ledger"):
             return DEFAULT_LEDGER
+        case Key(name="state"):
+            return DEFAULT_STATE
         case Key(name="who"):
             return _login()
         case Key(shape="list"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from quire.clock import Clock
@@ -38,6 +38,8 @@ class Committer:
     def __init__(self, ledger: Ledger, clock: Clock, *, patience: float = 60.0) -> None:
         self.ledger = ledger
         self.clock = clock
+        #: Hears what the ledger acknowledged.
+        self.acknowledged: Callable[[Sequence[Verdict]], None] | None = None
         #: How long a batch without an answer is sent again.
         self.patience = patience
         self._queue: deque[tuple[Change, OnVerdict, int]] = deque()
@@ -128,7 +130,10 @@ class Committer:
         waited, pause = 0.0, 0.05
         while True:
             try:
-                return await self.ledger.commit(changes)
+                verdicts = await self.ledger.commit(changes)
+                if self.acknowledged is not None:
+                    self.acknowledged(verdicts)
+                return verdicts
             except LedgerUnavailable as error:
                 if waited >= self.patience:
                     raise

@@ -83,6 +83,7 @@ class Lease:
             worker_id = self.worker_id
             try:
                 await self.beat()
+                await self._worker.look_back()
             except WorkerClosed:
                 self.die(worker_id, "its lease ran out")
             except Moved as error:
@@ -100,5 +101,6 @@ class Lease:
         for pass_ in list(self._worker.holds.passes.values()):
             pass_.lose()
         self._worker.apart.forget()
+        self._worker.marks.heard = False
         self.begin_anew()
         self._worker.changed.set()  # what it held is due again, here as well as elsewhere

@@ -22,7 +22,7 @@ from quire.ledger import engine, process
 from quire.ledger.base import Ledger
 from quire.model.change import Change, Slot, Verdict
 from quire.model.codec import dump
-from quire.model.receipt import Keyring
+from quire.model.receipt import Keyring, Receipt
 from quire.model.record import Record
 from quire.model.side import Worker as WorkerRow
 from quire.rules.outcome import Yielded
@@ -36,6 +36,7 @@ from quire.worker.dispatcher import Dispatcher
 from quire.worker.hold import Holds
 from quire.worker.housekeeping import Housekeeping
 from quire.worker.lease import Lease
+from quire.worker.marks import Marks
 from quire.workflows.effect import Act, Effect, longest_timeout
 from quire.workflows.workflow import Registry
 
@@ -73,6 +74,7 @@ class Worker:
         label: str = "",
         public_url: str = "",
         spawn: Spawn | None = None,
+        state: str = "",
     ) -> None:
         self.ledger = ledger
         self.registry = registry
@@ -93,6 +95,8 @@ class Worker:
         #: Where the records went, if the ledger was sealed.
         self.moved: Moved | None = None
         self.committer = Committer(ledger, clock)
+        self.marks = Marks(ledger, clock, state)
+        self.committer.acknowledged = self.marks.acknowledged
         self.submit, self.put = self.committer.submit, self.committer.put
         longest = max(ledger.traits.lease_seconds, 1.6 * longest_timeout())
         self.lease = Lease(self, seconds(lease) if lease is not None else longest)
@@ -157,6 +161,22 @@ class Worker:
 
     async def undo(self, effect: Effect[Any, Any, Any], act: Act[Any], value: Any) -> object:
         return await self.acts.undo(effect, act, value)
+
+    async def mark(self, intent: Receipt) -> None:
+        with suppress(LedgerUnavailable):  # whoever may act without the ledger may do so: until the lease ends
+            await self.look_back()
+        await self.marks.before_act(intent.key, intent.record_id)
+
+    def acted(self, intent: Receipt) -> None:
+        self.marks.acted(intent.key)
+
+    async def went_back(self, record: Record) -> bool:
+        return await self.marks.went_back(record.created_at)
+
+    async def look_back(self) -> None:
+        """After an interruption, see whether the ledger still has what it acknowledged. If not, nothing runs on."""
+        if (lost := await self.marks.check(self.worker_id)) is not None:
+            self.lease.die(self.worker_id, lost.sentence)
 
     def late(self, work: Coroutine[Any, Any, None]) -> None:
         self.acts.late(work)
@@ -236,6 +256,7 @@ class Worker:
         try:
             await self.patiently(self.lease.beat)
             self.ledger_id = await self.patiently(lambda: engine.ledger_id(self.ledger))
+            await self.patiently(lambda: self.marks.begin(self.ledger_id, self.worker_id))
             await self.patiently(self.look_after)
             if self.budget.times is not None:
                 times = self.budget.times
@@ -262,6 +283,7 @@ class Worker:
                 await self.ledger.farewell(self.worker_id)
             except LedgerUnavailable as error:
                 log.warning("farewell of %s failed: %s", self.worker_id, error)
+            await self.marks.end()
             self.budget.end()
             self.stopping = False
             self.lease.begin_anew()

@@ -51,7 +51,7 @@ class PostgresLedger(Ledger):
     """A ledger in a PostgreSQL database. ``url`` is ``postgresql://…``; ``?schema=NAME`` chooses its schema there."""
 
     #: The longer the lease, the fewer the beats of an idle worker; a dead one on the same machine is known at once.
-    traits = Traits(durable=True, shared=True, lease_seconds=60.0, side_by_side=True)
+    traits = Traits(durable=True, shared=True, lease_seconds=60.0, side_by_side=True, goes_back=True)
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self.url = url
@@ -170,6 +170,13 @@ class PostgresLedger(Ledger):
 
     async def settings_warnings(self) -> list[str]:
         return await self.reads.warnings()
+
+    @property
+    def interruptions(self) -> int:  # type: ignore[override]
+        return self.server.interruptions
+
+    async def server_identity(self) -> str:
+        return await self.reads.identity()
 
     # -- upkeep ------------------------------------------------------------------------------------------------
 

@@ -102,6 +102,14 @@ class Reads:
         sql = f"SELECT {rows.columns(Worker)} FROM workers ORDER BY started_at, worker_id"
         return (await self.rows(Worker, sql))[1]
 
+    async def identity(self) -> str:
+        """Return the number of the database cluster and its timeline, which a promoted standby raises."""
+        ((found,),) = await self._server.ask(
+            "SELECT system_identifier || '/' || CASE WHEN pg_is_in_recovery() THEN '' "
+            "ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END FROM pg_control_system()"
+        )
+        return str(found)
+
     async def warnings(self) -> list[str]:
         """Name the settings of the server that weaken the promise that an acknowledged commit is kept."""
         names = ("fsync", "synchronous_commit", "full_page_writes")

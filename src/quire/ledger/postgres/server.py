@@ -70,6 +70,8 @@ class Server:
         #: Where notifications come from; None: behind a pooler that does not pass them on.
         self.direct = Address(own["direct"]) if own.get("direct") else None
         self.mode: Mode | None = None
+        #: How often a connection was lost, or could not be made.
+        self.interruptions = 0
         self.clock = clock
         self.commits = Pool(lambda: self.connected(by_index=True), 3)
         self.claims = Pool(lambda: self.connected(by_index=True), 1)
@@ -221,10 +223,15 @@ class Server:
                             await wire.rollback()
                         raise
             except TimeoutError:
+                self.interruptions += 1
                 raise LedgerUnavailable(
                     f"the PostgreSQL server at {self.address.shown} did not answer for {PATIENCE_SECONDS:.0f} seconds"
                 ) from None
+            except LedgerUnavailable:
+                self.interruptions += 1
+                raise
             except Lost as error:
+                self.interruptions += 1
                 # A connection may have died while nobody used it. Before a COMMIT was sent, nothing can have landed.
                 if error.landed or tries > 3:
                     raise LedgerUnavailable(

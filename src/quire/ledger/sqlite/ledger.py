@@ -51,7 +51,7 @@ GLANCE_SECONDS = 0.1
 class SqliteLedger(Ledger):
     """A ledger in one file. ``url`` is ``sqlite:///path`` or a path."""
 
-    traits = Traits(durable=True, shared=True)
+    traits = Traits(durable=True, shared=True, goes_back=True)
 
     def __init__(self, path: str | os.PathLike[str], clock: Clock = SYSTEM) -> None:
         self.file = LedgerFile(path, clock)

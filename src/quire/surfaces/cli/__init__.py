@@ -81,7 +81,9 @@ COMMANDS: dict[str, Entry] = {
     "export": Entry("keep", "Write records to a file.", f"{_HERE}.keep.commands:export"),
     "mirror": Entry("keep", "Copy what is new to files or to a database.", f"{_HERE}.keep.commands:mirror"),
     "rotate": Entry("keep", "Move old log lines to an archive.", f"{_HERE}.keep.commands:rotate"),
-    "adopt": Entry("keep", "Make a copied or restored book a ledger of its own.", f"{_HERE}.begin.doctor:adopt"),
+    "backup": Entry("keep", "Copy the ledger to a file.", f"{_HERE}.keep.copies:backup"),
+    "restore": Entry("keep", "Put a copy in the place of the ledger.", f"{_HERE}.keep.copies:restore"),
+    "adopt": Entry("keep", "Go on with a restored or copied ledger.", f"{_HERE}.keep.copies:adopt"),
     "promote": Entry("keep", "Move a ledger to another store.", f"{_HERE}.keep.commands:promote"),
     "completion": Entry(
         "shell", "Print a script that completes commands and ids.", f"{_HERE}.begin.project:completion"

@@ -84,6 +84,7 @@ class Session:
             public_url=config.public_url,
             who=config.who,
             groups=config.groups,
+            state=config.state,
         )
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

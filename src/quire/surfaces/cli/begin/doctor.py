@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import shutil
@@ -17,21 +16,21 @@ import click
 
 from quire.client.client import Client
 from quire.clock import new_id
-from quire.errors import InputError, QuireError
+from quire.errors import QuireError
 from quire.explain import words
 from quire.explain.why import STRANDED_SECONDS
 from quire.installing import install
 from quire.ledger import engine
 from quire.ledger.finding import concealed, open_ledger, sqlite_path
+from quire.ledger.lost import loss_of
 from quire.ledger.sqlite.file import NETWORK_FILE_SYSTEMS, file_system
 from quire.ledger.workers import alive
 from quire.model.change import Count, Standing
 from quire.model.codec import parse
-from quire.model.record import Record, Status
+from quire.model.record import Status
 from quire.model.side import Setting, Worker
 from quire.model.wait import On, load_waits
-from quire.rules import adoption
-from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
+from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.cli.flows import load_file, load_flows
 from quire.surfaces.config import ledger_there
 from quire.upkeep.verify import verify
@@ -83,71 +82,6 @@ def doctor(session: Session, repair: bool, google: bool, sweep: bool) -> int:
 
         return examine.examined(session, sweep=sweep)
     return examined(session, repair=repair)
-
-
-@verb(
-    "adopt",
-    example="""
-    quire adopt --ledger sheets://SPREADSHEET_ID
-    quire adopt --ledger sheets://SPREADSHEET_ID --all go-on --workflow seo_publish
-    """,
-)
-@click.option(
-    "--all", "choice", type=click.Choice([adoption.GO_ON, adoption.CANCEL]), help="Answer for every record that asks."
-)
-@workflow_option
-def adopt(session: Session, choice: str | None, workflow: str) -> int:
-    """Make a copied or restored book a ledger of its own.
-
-    What was done since, or in the other book, is not known in this one. So each open record asks you whether it goes on
-    here (quire answer ID go-on | cancel), and whether its effects under way happened (quire resolve ID). Nothing runs
-    before that; what has ended stays. Run it again with --all to answer for all that still ask.
-    """
-    if workflow and choice is None:
-        raise click.UsageError("--workflow goes with --all: which of the records that ask")
-    ledger = open_ledger(session.config.ledger)
-    work = getattr(ledger, "adopt", None)
-    if work is None:
-        raise InputError(f"{concealed(session.config.ledger)} is not a book; only a copied spreadsheet is adopted")
-    adopted = session.run(work(session.config.who))
-    if choice is not None:
-        return session.with_client(lambda client: _answered_all(session, client, choice, workflow))
-    doubts = f"; {adopted.in_doubt} of them also ask whether an effect happened (quire resolve ID)"
-    session.out.acted(
-        f"adopted: {adopted.asks} open records ask you whether they go on{doubts if adopted.in_doubt else ''}. See "
-        "quire list --needs-me; answer with quire answer ID go-on | cancel, or all with quire adopt --all go-on",
-        "",
-        **adopted._asdict(),
-    )
-    return Exit.OK
-
-
-async def _answered_all(session: Session, client: Client, choice: str, workflow: str) -> int:
-    """Side by side, so that they share commits; whoever is killed goes on where it was by doing the same again."""
-    answered, doubts, refused, after = 0, 0, 0, ""
-
-    async def answer(record_id: str, question: str) -> Record | QuireError:
-        try:
-            return await client.answer(record_id, choice, question=question, via="cli")
-        except QuireError as error:
-            return error
-
-    while found := await client.find(workflow=workflow, status=Status.NEEDS_APPROVAL, after=after, limit=500):
-        after = found[-1].record_id
-        asking = [(record.record_id, asked.key) for record in found if (asked := adoption.asked(record)) is not None]
-        done = await asyncio.gather(*(answer(*each) for each in asking))
-        for (record_id, _), outcome in zip(asking, done, strict=True):
-            if isinstance(outcome, QuireError):
-                refused += 1
-                session.out.say(f"{record_id}: {outcome}", colour="red")
-            else:
-                answered += 1
-                doubts += outcome.open_intents > 0
-    word = "go on" if choice == adoption.GO_ON else "are cancelled"
-    also = f"; {doubts} of them as soon as you say whether an effect happened (quire resolve ID)" if doubts else ""
-    also += f"; {refused} were refused" if refused else ""
-    session.out.acted(f"{answered} records {word}{also}", "", answered=answered, in_doubt=doubts, refused=refused)
-    return Exit.REFUSED if refused else Exit.OK
 
 
 def examined(session: Session, *, quiet: bool = False, repair: bool = False) -> int:
@@ -247,6 +181,7 @@ def _opened(session: Session) -> list[Finding]:
             if any(finding.state == "problem" for finding in found):
                 return  # what else is read of a damaged file says nothing
         await _written(client, found)
+        await _loss(client, found)
         settings_warnings = getattr(client.ledger, "settings_warnings", None)
         if settings_warnings is not None:
             found.extend(warning(str(text)) for text in await settings_warnings())
@@ -342,6 +277,22 @@ async def _written(client: Client, found: list[Finding]) -> None:
         found.append(problem("the ledger does not read back what was written"))
     else:
         found.append(well(f"the ledger opens, writes and reads back ({words.span(took)})"))
+
+
+async def _loss(client: Client, found: list[Finding]) -> None:
+    """A ledger that lacks what it had acknowledged."""
+    loss, _ = await loss_of(client.ledger)
+    if loss is None or loss.ended_at:
+        return
+    if not loss.adopted_at:
+        found.append(problem(f"{loss.sentence}. Nothing is claimed until you run quire adopt"))
+        return
+    found.append(
+        warning(
+            f"{loss.sentence}. Its open records were adopted; acts without a receipt are probed or asked about until "
+            "you run quire adopt --end"
+        )
+    )
 
 
 def _sqlite(path: str) -> Iterator[Finding]:

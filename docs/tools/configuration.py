@@ -18,6 +18,8 @@ EXAMPLE = """\
 flows = ["flows.py", "missions/roadmap.yaml"]
 ledger = "sqlite:///ledger.db"             # or postgresql://user@host/name, or sheets://SPREADSHEET_ID
 folder = "Workflows"                       # or drive://FOLDER_ID
+state = ".quire/state"
+patience = "10s"
 panel = "sheets://SPREADSHEET_ID"
 deps = "flows:make_deps"
 public_url = "https://quire.example.org"
@@ -69,6 +71,8 @@ MORE = {
     "flows": "[quick start](quickstart.md), [missions](missions.md)",
     "ledger": "[operating](operating.md#stores), [a sheet](sheets.md)",
     "folder": "[the folder](folder.md)",
+    "state": "[standbys and restores](guides/high-availability.md#a-ledger-that-went-back-in-time)",
+    "patience": "[when the server is away](guides/high-availability.md#when-the-server-is-away)",
     "panel": "[the panel](panel.md)",
     "deps": "[what steps work with](api.md#what-steps-work-with)",
     "public_url": "[sign-in](server.md#signing-in-with-openid-connect), [alerts](alerts.md)",

@@ -69,6 +69,12 @@ class Crowded(LedgerUnavailable):
     """
 
 
+class Full(LedgerUnavailable):
+    """The server takes no more connections. End what holds them, raise its limit, put a pooler before it, or give each
+    process fewer (``?connections=``).
+    """
+
+
 class Moved(LedgerError):
     """This ledger was sealed: its records live elsewhere now, or are on their way there. Use the address that the
     message names.

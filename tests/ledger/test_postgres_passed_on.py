@@ -12,7 +12,6 @@ import pytest
 
 from quire.clock import SYSTEM
 from quire.errors import LedgerError, LedgerUnavailable
-from quire.ledger.postgres import server as postgres_link
 from quire.ledger.postgres import wire as postgres_wire
 from quire.ledger.postgres.address import Address
 from quire.ledger.postgres.fast.commits import MANY
@@ -553,17 +552,15 @@ async def test_what_fails_after_it_was_passed_on_does_not_undo_what_the_next_one
         assert await ledger.server.transacted(lane, lambda wire: wire.ask("SELECT 3")) == [(3,)]
 
 
-async def test_a_claim_that_is_given_up_for_want_of_an_answer_leaves_the_way_free(
-    ledger_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_claim_that_is_given_up_for_want_of_an_answer_leaves_the_way_free(ledger_url: str) -> None:
     async with opened(ledger_url, 1) as [ledger]:
         await with_records(ledger, 30)
         async with locked(ledger_url, ledger.server.control_key):
-            monkeypatch.setattr(postgres_link, "PATIENCE_SECONDS", 0.1)
+            ledger.patience = 0.1
             claims = [asks(ledger, name) for name in ("c1", "c2")]
 
             assert [type(error) for error in await ends(*claims)] == [LedgerUnavailable] * 2
-        monkeypatch.undo()
+        ledger.patience = 60.0
 
         assert len(await asks(ledger, "c3")) == 10
         assert ledger.server.claims._count == 1

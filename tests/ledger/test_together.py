@@ -18,7 +18,6 @@ import pytest
 from quire.errors import LedgerError, LedgerUnavailable, ValueRefused
 from quire.ledger.postgres.ledger import PostgresLedger
 from quire.ledger.postgres.wire import Wire
-from quire.ledger.sqlite import file as sqlite
 from quire.ledger.sqlite import writer_lock as sqlite_gate
 from quire.ledger.sqlite.file import LedgerFile
 from quire.ledger.sqlite.ledger import SqliteLedger
@@ -152,14 +151,14 @@ async def test_a_place_that_is_never_given_up_is_passed_by(tmp_path: Path, monke
 
 
 async def test_a_lock_that_is_never_given_up_is_told_and_the_place_is_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     ledger = await counted(tmp_path)
-    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.02)
+    ledger.patience = 0.02
     try:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(LedgerUnavailable, match="locked"):
+            with pytest.raises(LedgerUnavailable, match="Please try again"):
                 await ledger.keep(Setting("a", "1", 0))
             os.close(held_place(tmp_path))
             other.execute("ROLLBACK")

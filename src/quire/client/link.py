@@ -91,15 +91,15 @@ class Link:
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Repeat the same request while the ledger does not answer. The ledger knows a repeated request by its id."""
-        pause = 0.05
+        begun, pause = self.clock.boottime(), 0.05
         while True:
             try:
                 return await work()
             except LedgerUnavailable:
-                if pause > 5:
+                if self.clock.boottime() - begun + pause > self.ledger.patience:
                     raise
                 await self.clock.sleep(pause)
-                pause *= 2
+                pause = min(2 * pause, 2.0)
 
 
 _REFUSALS: dict[str, type[QuireError]] = {

@@ -58,6 +58,10 @@ from quire.model.side import Fanin, Setting, Signal, Worker
 Row = TypeVar("Row", bound=row.Row)
 
 
+#: A verb that has no answer by then is given up, unless the process says otherwise.
+PATIENCE_SECONDS = 60.0
+
+
 class Traits(NamedTuple):
     """What this store can do and costs."""
 
@@ -95,6 +99,8 @@ class Ledger(ABC):
 
     url: str
     traits: Traits
+    #: How long a verb waits for an answer, and a client repeats it, in seconds.
+    patience: float = PATIENCE_SECONDS
     #: How often the way to the store was interrupted, so that another one may answer since.
     interruptions: int = 0
 
@@ -200,6 +206,10 @@ class Ledger(ABC):
     @abstractmethod
     async def now(self) -> float:
         """The ledger's clock."""
+
+    async def examine(self) -> None:
+        """Refuse a store that does not behave as the promises need it. A worker asks this before it begins."""
+        return
 
     async def server_identity(self) -> str:
         """Return which server answers, and on which of its timelines; empty: the store has no such thing."""

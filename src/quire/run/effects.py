@@ -638,6 +638,8 @@ async def _in_doubt(
         await _to_repeat(pass_, effect, intent)
         return None
     settled = (intent.act_by or 0.0) + (seconds(effect.settle) if effect.probe is not None else 0.0)
+    # After an outage, whoever lives delivers its receipt first.
+    settled = max(settled, host.back_since + seconds(effect.settle))
     if _acts_here(pass_, intent):  # in a thread that has outlived its time: nobody need be asked before it has ended
         until = host.now() + min(30.0, max(LOOK_AGAIN_SECONDS, seconds(effect.timeout)))
         await pass_.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to end", until=until))

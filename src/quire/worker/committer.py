@@ -20,6 +20,7 @@ from quire.errors import LedgerError, LedgerUnavailable, QuireError
 from quire.ledger.base import Ledger
 from quire.model.change import Change, Refused, Verdict
 from quire.run.host import OnVerdict
+from quire.worker.spool import Spool, is_fact
 
 log = logging.getLogger("quire.worker")
 
@@ -35,11 +36,14 @@ QUEUE_BYTES = 32_000_000
 class Committer:
     """Takes changes, answers verdicts. Closing it lets what it has land first."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, *, patience: float = 60.0) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, *, patience: float = 60.0, state: str = "") -> None:
         self.ledger = ledger
         self.clock = clock
         #: Hears what the ledger acknowledged.
         self.acknowledged: Callable[[Sequence[Verdict]], None] | None = None
+        self.spool = Spool(ledger, state)
+        #: This process was asked to end at once: receipts that the ledger does not take stay in the spool.
+        self.ends_now = False
         #: How long a batch without an answer is sent again.
         self.patience = patience
         self._queue: deque[tuple[Change, OnVerdict, int]] = deque()
@@ -59,7 +63,7 @@ class Committer:
     @property
     def full(self) -> bool:
         """More waits than should: nothing new is to be begun."""
-        return self._bytes > QUEUE_BYTES
+        return self._bytes > QUEUE_BYTES or bool(self.spool)
 
     def submit(self, change: Change) -> asyncio.Future[Verdict]:
         future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
@@ -92,7 +96,7 @@ class Committer:
         self._under_way |= records
         verdicts: Sequence[Verdict | BaseException] = ()
         try:
-            verdicts = await self._commit(changes) if changes else ()
+            verdicts = await self._answers(changes) if changes else ()
         except BaseException as error:
             verdicts = [error] * len(callbacks)
             if not isinstance(error, QuireError):
@@ -104,6 +108,17 @@ class Committer:
                     on_verdict(verdict)
                 except Exception:
                     log.exception("what follows a commit failed")
+
+    async def _answers(self, changes: list[Change]) -> Sequence[Verdict | BaseException]:
+        """One answer for each change. If the ledger is away for too long, only receipts are sent on."""
+        try:
+            return await self._commit(changes)
+        except LedgerUnavailable as error:
+            facts = [change for change in changes if is_fact(change)]
+            if not facts or self.ends_now:
+                raise
+            landed = dict(zip([change.change_id for change in facts], await self._commit(facts), strict=True))
+            return [landed.get(change.change_id, error) for change in changes]
 
     def _batch(self) -> tuple[list[Change], list[OnVerdict]]:
         """Return the next changes, in their order. Of a record whose change is under way, none is among them."""
@@ -131,17 +146,23 @@ class Committer:
         while True:
             try:
                 verdicts = await self.ledger.commit(changes)
+                self.spool.landed(changes)
                 if self.acknowledged is not None:
                     self.acknowledged(verdicts)
                 return verdicts
             except LedgerUnavailable as error:
-                if waited >= self.patience:
+                self.spool.keep(changes)
+                if waited >= self.patience and not self._keeps_on(changes):
                     raise
                 log.warning("%s; committing again", error)
                 await self.clock.sleep(pause)
                 waited, pause = waited + pause, min(pause * 2, 5.0)
             except (LedgerError, ValueError, OverflowError) as error:
                 return await self._bisected(changes, error)
+
+    def _keeps_on(self, changes: Sequence[Change]) -> bool:
+        """Whether to send these until they are answered: receipts of acts are never given up by a living process."""
+        return not self.ends_now and all(map(is_fact, changes))
 
     async def _bisected(self, changes: Sequence[Change], error: Exception) -> list[Verdict]:
         """Commit the halves of a batch apart: a change that the store cannot take must not spoil the others."""

@@ -77,12 +77,15 @@ class Lease:
 
     async def beating(self) -> None:
         """Beat a few times a lease, end runs that are past their end, and give up when the lease is in danger."""
+        away = False
         while True:
             rest = min(self.seconds / 4, self._ledger.traits.poll_seconds * 3)
             await self._clock.sleep(rest)
             worker_id = self.worker_id
             try:
                 await self.beat()
+                if away:
+                    away, self._worker.back_since = False, self._worker.now()
                 await self._worker.look_back()
             except WorkerClosed:
                 self.die(worker_id, "its lease ran out")
@@ -90,6 +93,7 @@ class Lease:
                 return self._worker.moved_away(error)
             except LedgerUnavailable as error:
                 log.warning("beat of %s failed: %s", self.worker_id, error)
+                away = True
                 if self._clock.boottime() > self.ends_at - self.seconds / 3:
                     self.die(worker_id, "its lease cannot be renewed")
 

@@ -3,7 +3,7 @@
 Before a worker acts on the world, it makes its mark durable in a directory of its machine: the newest changes that the
 ledger acknowledged to it, the intents on which it acts, and which server answered. It looks for these at its start
 (also for those of other workers of this machine) and after each interruption. One that is missing means that the ledger
-lacks acknowledged changes: claims stop, and people are told.
+lacks acknowledged changes: claims stop, and people hear of it.
 
 One write is under way at a time, and acts that begin meanwhile share the next one.
 """

@@ -58,6 +58,9 @@ class Worker:
     #: A worker that ends when it is idle waits for what falls due within so many seconds.
     soon = 0.0
 
+    #: Since when the ledger answers again, on its clock; 0: it was never away from this worker.
+    back_since = 0.0
+
     #: How long running steps may go on after ``stop`` before they are asked to yield.
     grace: float = 10.0
 
@@ -94,7 +97,7 @@ class Worker:
         self.leaving = False
         #: Where the records went, if the ledger was sealed.
         self.moved: Moved | None = None
-        self.committer = Committer(ledger, clock)
+        self.committer = Committer(ledger, clock, state=state)
         self.marks = Marks(ledger, clock, state)
         self.committer.acknowledged = self.marks.acknowledged
         self.submit, self.put = self.committer.submit, self.committer.put
@@ -254,8 +257,10 @@ class Worker:
             self.budget.begin(seconds(budget))
         keepers: list[asyncio.Future[None]] = []
         try:
+            await self.patiently(self.ledger.examine)
             await self.patiently(self.lease.beat)
             self.ledger_id = await self.patiently(lambda: engine.ledger_id(self.ledger))
+            await self.patiently(lambda: self.committer.spool.begin(self.ledger_id, self.worker_id))
             await self.patiently(lambda: self.marks.begin(self.ledger_id, self.worker_id))
             await self.patiently(self.look_after)
             if self.budget.times is not None:
@@ -321,6 +326,7 @@ class Worker:
     def end_now(self) -> None:
         """Stop, and wait for nothing: what runs goes back to the ledger; what it does not take is not sent again."""
         self.grace = self.committer.patience = 0.0
+        self.committer.ends_now = True
         self.stop()
         self.apart.end_now()
         for pass_ in list(self.holds.passes.values()):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from quire.errors import LedgerError, LedgerUnavailable
+from quire.errors import Full, LedgerError, LedgerUnavailable
 from quire.ledger.postgres.wire import Manner, Wire
 
 #: How long a server may take to accept a connection, and how long TCP may go unanswered.
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 5
 UNANSWERED_SECONDS = 20
+
+#: How servers and poolers say that they take no more connections.
+_FULL = ("too many clients", "too many connections", "remaining connection slots", "no more connections allowed")
 
 OLDEST_SERVER = 140000
 
@@ -41,6 +45,8 @@ class Address:
             },
         )
         self.manner = Manner()
+        #: How many connections the server takes; 0: it is not known yet.
+        self.most = 0
         self.database = str(given.get("dbname", ""))
         self.shown = f"{given.get('host', 'localhost')}:{given.get('port', 5432)}/{self.database}"
 
@@ -63,6 +69,21 @@ class Address:
             raise
         return wire
 
+    async def answers(self, place: tuple[str, str], seconds: float) -> bool:
+        """Return whether the server at this host and port answers within so many seconds. A refusal is an answer."""
+        host, port = place
+        there = {"host": host, "port": port, "hostaddr": None, "target_session_attrs": "any"}
+        try:
+            async with asyncio.timeout(seconds):
+                conninfo = make_conninfo(self._conninfo, **there)
+                async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
+                    await connection.execute("SELECT 1")
+        except TimeoutError:
+            return False
+        except psycopg.Error as error:
+            return "FATAL" in str(error)
+        return True
+
     async def takes_transactions(self) -> bool:
         """Return False if a pooler stands there that takes single statements only."""
         try:
@@ -75,6 +96,13 @@ class Address:
 
     def _refused(self, error: psycopg.Error) -> LedgerError:
         text = " ".join(str(error).split())
+        if any(words in text for words in _FULL):
+            counts = self.most and ("clients" in text or "slots" in text)  # not the limit of a role or database
+            taken = f" ({self.most} of {self.most})" if counts else ""
+            return Full(
+                f"the PostgreSQL server at {self.shown} is full{taken}: it takes no more connections; end what holds "
+                "them, raise max_connections, put a pooler before it, or give each process fewer (?connections=6)"
+            )
         if "does not exist" in text and "database" in text:
             return LedgerError(
                 f"there is no database {self.database!r} at {self.shown}; make it (createdb {self.database}), "

@@ -5,7 +5,7 @@ A beat waits for no lock, unless the worker has to give records back.
 
 from __future__ import annotations
 
-from quire.errors import WorkerClosed
+from quire.errors import Full, WorkerClosed
 from quire.ledger import columns as rows
 from quire.ledger.postgres.claims import Claims
 from quire.ledger.postgres.known import Known
@@ -93,7 +93,11 @@ class Beats:
                 pool = (
                     self._server.claims
                 )  # its first claim comes there next, so the worker needs no other connection yet
-        beaten = await self._server.transacted(pool, body) or await self._reconciled(worker, holding)
+        try:
+            agreed = await self._server.transacted(pool, body)
+        except Full:  # a beat goes before everything else: it takes the connection of the claims
+            agreed = await self._server.transacted(self._server.claims, body)
+        beaten = agreed or await self._reconciled(worker, holding)
         self._known.workers[worker.worker_id] = worker
         return beaten
 

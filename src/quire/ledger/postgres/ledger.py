@@ -68,6 +68,14 @@ class PostgresLedger(Ledger):
         self.log = Log(self.server, self.reads)
         self.upkeep = Upkeep(self.server, self.locked, inline_bytes)
 
+    @property
+    def patience(self) -> float:
+        return self.server.patience
+
+    @patience.setter
+    def patience(self, seconds: float) -> None:
+        self.server.patience = seconds
+
     async def open(self) -> None:
         await self.server.open()
 
@@ -174,6 +182,9 @@ class PostgresLedger(Ledger):
     @property
     def interruptions(self) -> int:  # type: ignore[override]
         return self.server.interruptions
+
+    async def examine(self) -> None:
+        await self.server.examine()
 
     async def server_identity(self) -> str:
         return await self.reads.identity()

@@ -12,7 +12,7 @@ from functools import lru_cache
 _NAMES = "records|events|leaves|receipts|signals|fanins|workers|controls|buckets|settings|blobs|ledger"
 _SEQUENCES = "reached|events_seq_seq"
 #: A name in the place of a table, or of a sequence in the text that names it.
-_TABLE = re.compile(rf"(\b(?:FROM|JOIN|INTO|UPDATE)\s+|\bsetval\(')({_NAMES}|{_SEQUENCES})\b(?!\.)")
+_TABLE = re.compile(rf"(\b(?:FROM|JOIN|INTO|UPDATE)\s+|\b(?:set|next)val\(')({_NAMES}|{_SEQUENCES})\b(?!\.)")
 
 
 @lru_cache(maxsize=4096)

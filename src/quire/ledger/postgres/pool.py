@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from quire.errors import LedgerError
+from quire.clock import SYSTEM
+from quire.errors import Full, LedgerError
 from quire.ledger.postgres.wire import Wire
+
+#: A connection that nobody used for so long is closed.
+IDLE_SECONDS = 60.0
+#: While the server takes no more connections, the next one that this pool gets back is waited for.
+_LOOK_SECONDS = 0.05
 
 
 class Pool:
@@ -19,7 +25,11 @@ class Pool:
         self._count = 0
         self._places = asyncio.Semaphore(size)
         self._idle: list[Wire] = []
+        #: Since when each of them is idle, on the loop's clock.
+        self._since: dict[Wire, float] = {}
         self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._pruning: asyncio.Task[None] | None = None
 
     @property
     def free(self) -> bool:
@@ -47,9 +57,13 @@ class Pool:
                 self._count += 1
                 try:
                     return await self._connect()
-                except BaseException:
+                except BaseException as error:
                     self._count -= 1
-                    raise
+                    if not isinstance(error, Full) or not self._count:
+                        raise
+                while not self._idle:  # others of this pool are in use: one of them comes back
+                    await SYSTEM.sleep(_LOOK_SECONDS)
+                free = self._idle
             wire = (free or self._idle)[-1]
             self._idle.remove(wire)
             return wire
@@ -61,6 +75,7 @@ class Pool:
         try:
             if wire.clean and not self._closed:
                 self._idle.append(wire)
+                self._prune_later(wire)
             else:
                 await self._close(wire)
         finally:
@@ -70,8 +85,29 @@ class Pool:
         self._idle.append(wire)
         self._places.release()
 
+    def _prune_later(self, wire: Wire) -> None:
+        loop = asyncio.get_running_loop()
+        self._since[wire] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(IDLE_SECONDS, self._begin_pruning)
+
+    def _begin_pruning(self) -> None:
+        self._timer = None
+        self._pruning = asyncio.ensure_future(self._prune())
+
+    async def _prune(self) -> None:
+        """Close the connections that were idle for long."""
+        now = asyncio.get_running_loop().time()
+        for wire in [wire for wire in self._idle if not wire.under_way]:
+            if now - self._since.get(wire, now) >= IDLE_SECONDS - 1 and wire in self._idle:
+                self._idle.remove(wire)
+                await self._close(wire)
+        if self._idle and not self._closed and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._begin_pruning)
+
     async def _close(self, wire: Wire) -> None:
         self._count -= 1
+        self._since.pop(wire, None)
         await wire.close()
 
     async def drop(self) -> None:
@@ -81,6 +117,10 @@ class Pool:
 
     async def close(self) -> None:
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._pruning is not None:
+            await asyncio.wait({self._pruning})
         await self.drop()
 
 

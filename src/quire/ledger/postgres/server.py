@@ -16,9 +16,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable
+from quire.ledger.base import PATIENCE_SECONDS
 from quire.ledger.busy import lock_timeout
 from quire.ledger.postgres.address import Address
-from quire.ledger.postgres.pool import Pool
+from quire.ledger.postgres.behaviour import fault, refusal
+from quire.ledger.postgres.liveness import Liveness
+from quire.ledger.postgres.pool import Lent, Pool
 from quire.ledger.postgres.pooler import Mode, is_pooled, mode_of
 from quire.ledger.postgres.wire import Clash, Lost, Param, Spoiled, Wire
 from quire.ledger.queries import migrations
@@ -26,9 +29,9 @@ from quire.ledger.queries import migrations
 T = TypeVar("T")
 
 #: What the address of a ledger says besides the address of its database.
-OPTIONS = ("schema", "fast", "direct")
-#: A verb that has no answer by then is given up.
-PATIENCE_SECONDS = 60.0
+OPTIONS = ("schema", "fast", "direct", "connections")
+#: A process has at most so many connections, and needs at least so many: one for each purpose.
+MOST_CONNECTIONS, LEAST_CONNECTIONS = 14, 6
 #: The server ends a transaction whose process has gone silent (frozen, suspended) and frees what it locked.
 SILENCE_SECONDS = 10
 #: How often a transaction that met another one is repeated.
@@ -40,7 +43,8 @@ READS_UNDER_WAY = 2
 NUMBER_BITS = (1 << 40) - 1
 
 _BEFORE = (
-    "SELECT pg_backend_pid(), current_setting('server_encoding'), current_setting('default_transaction_isolation')"
+    "SELECT pg_backend_pid(), current_setting('server_encoding'), current_setting('default_transaction_isolation'), "
+    "current_setting('max_connections')::int"
 )
 #: Wait until every transaction that began before has ended; the next one sees what this one did.
 EXCLUSIVE = "SELECT pg_advisory_xact_lock($1::bigint)"
@@ -70,14 +74,21 @@ class Server:
         #: Where notifications come from; None: behind a pooler that does not pass them on.
         self.direct = Address(own["direct"]) if own.get("direct") else None
         self.mode: Mode | None = None
+        #: How long a verb waits for its answer.
+        self.patience = PATIENCE_SECONDS
         #: How often a connection was lost, or could not be made.
         self.interruptions = 0
         self.clock = clock
-        self.commits = Pool(lambda: self.connected(by_index=True), 3)
+        more = _connections(own.get("connections", "")) - LEAST_CONNECTIONS  # beyond one for each purpose
+        commits = min(2, more // 2)
+        reads = min(READS_UNDER_WAY - 1, more - commits)
+        self.commits = Pool(lambda: self.connected(by_index=True), 1 + commits)
         self.claims = Pool(lambda: self.connected(by_index=True), 1)
         self.beats = Pool(lambda: self.connected(by_index=True), 1)
-        self.reads = Pool(lambda: self.connected(by_index=True), READS_UNDER_WAY)
-        self.long_reads = Pool(lambda: self.connected(by_index=False), 6)
+        self.reads = Pool(lambda: self.connected(by_index=True), 1 + reads)
+        self.long_reads = Pool(lambda: self.connected(by_index=False), 1 + more - commits - reads)
+        self.pools = (self.commits, self.claims, self.beats, self.reads, self.long_reads)
+        self.liveness = Liveness(self.address, self.drop)
         self.control_key = self.key("control")
         #: Marks the advisory locks that name open transactions for readers of the log; the low bits are a number.
         self.events_key = (self.key("events") & 0x3FFFFF | 0x400000) << 40
@@ -113,8 +124,8 @@ class Server:
     async def connected(self, *, by_index: bool, address: Address | None = None) -> Wire:
         settings = {
             "idle_in_transaction_session_timeout": f"{SILENCE_SECONDS}s",
-            "lock_timeout": f"{int(1000 * min(lock_timeout(PATIENCE_SECONDS / 2), PATIENCE_SECONDS))}ms",
-            "statement_timeout": f"{int(PATIENCE_SECONDS)}s",
+            "lock_timeout": f"{int(1000 * min(lock_timeout(self.patience / 2), self.patience))}ms",
+            "statement_timeout": f"{self.patience * 1000:.0f}ms",
             # A statement that waits for a lock although its process is gone gives up.
             "client_connection_check_interval": "2s",
             "jit": "off",
@@ -130,8 +141,11 @@ class Server:
         return await (address or self.address).connect(settings, self.schema)
 
     async def open(self) -> None:
+        new = False
+
         async def migrated(wire: Wire) -> None:
-            ((backend, encoding, isolation),) = await wire.ask(_BEFORE)
+            nonlocal new
+            ((backend, encoding, isolation, self.address.most),) = await wire.ask(_BEFORE)
             # A transaction without BEGIN has the isolation that the database chose.
             self.fast &= isolation == "read committed"
             if self.mode is None:
@@ -147,6 +161,7 @@ class Server:
             wire.send(EXCLUSIVE, self.key("migration"))
             wire.send("SELECT count(*) FROM pg_namespace WHERE nspname = $1", self.schema)
             ((exists,),) = (await wire.flush())[-1].rows()
+            new = not exists
             if not exists:
                 await wire.ask(f'CREATE SCHEMA "{self.schema}"')
             await self._migrate(wire)
@@ -155,6 +170,8 @@ class Server:
 
         try:
             await self.transacted(self.reads, migrated)
+            if new:
+                await self._examine_new()
         except LedgerUnavailable as error:
             await self.reads.drop()
             cut = isinstance(error.__cause__, Lost | Clash)
@@ -167,6 +184,35 @@ class Server:
         except BaseException:
             await self.reads.drop()
             raise
+
+    async def _examine_new(self) -> None:
+        """Take the tables away again if the server does not behave as PostgreSQL."""
+        try:
+            await self.examine()
+        except LedgerUnavailable:
+            raise
+        except LedgerError:
+            await self.changed(f'DROP SCHEMA "{self.schema}" CASCADE')
+            raise
+
+    async def examine(self) -> None:
+        """Refuse a server that does not behave as PostgreSQL.
+
+        Behind a pooler this is asked over the direct address, if there is one: a pooler may have one session for all,
+        and then two transactions are never open at the same time.
+        """
+        address = self.direct if self.address.manner.pooled else self.address
+        if address is None:
+            return
+        one, other = await address.connect({}, self.schema), await address.connect({}, self.schema)
+        try:
+            ((version,),) = await one.ask("SELECT version()")
+            what = await fault(one, other, self.key("behaviour"))
+        finally:
+            await one.close()
+            await other.close()
+        if what:
+            raise refusal(self.address.shown, str(version), what)
 
     async def _migrate(self, wire: Wire) -> None:
         tables = {
@@ -197,8 +243,14 @@ class Server:
             await wire.ask("UPDATE ledger SET schema_version = $1", number)
 
     async def close(self) -> None:
-        for pool in (self.commits, self.claims, self.beats, self.reads, self.long_reads):
+        await self.liveness.close()
+        for pool in self.pools:
             await pool.close()
+
+    async def drop(self) -> None:
+        """Close all connections that nobody uses at this moment."""
+        for pool in self.pools:
+            await pool.drop()
 
     # -- transactions ------------------------------------------------------------------------------------------
 
@@ -213,19 +265,13 @@ class Server:
         for tries in range(1, MOST_TRIES + 1):
             try:
                 lent = pool.wire(behind=behind)
-                async with lent as wire, asyncio.timeout(PATIENCE_SECONDS):
-                    try:
-                        return await body(wire)
-                    except asyncio.CancelledError:
-                        raise  # the body may be in the middle of a flush: the pool closes the connection
-                    except BaseException:
-                        if not lent.passed_on:
-                            await wire.rollback()
-                        raise
+                async with lent as wire, asyncio.timeout(self.patience):
+                    with self.liveness.watched(wire):
+                        return await self._tried(lent, wire, body)
             except TimeoutError:
                 self.interruptions += 1
                 raise LedgerUnavailable(
-                    f"the PostgreSQL server at {self.address.shown} did not answer for {PATIENCE_SECONDS:.0f} seconds"
+                    f"the PostgreSQL server at {self.address.shown} did not answer for {self.patience:g} seconds"
                 ) from None
             except LedgerUnavailable:
                 self.interruptions += 1
@@ -248,6 +294,17 @@ class Server:
                     ) from error
         raise AssertionError("unreachable")
 
+    async def _tried(self, lent: Lent, wire: Wire, body: Callable[[Wire], Awaitable[T]]) -> T:
+        """Run the body once, and undo what it sent if it fails."""
+        try:
+            return await body(wire)
+        except asyncio.CancelledError:
+            raise  # the body may be in the middle of a flush: the pool closes the connection
+        except BaseException:
+            if not lent.passed_on:
+                await wire.rollback()
+            raise
+
     async def ask(self, sql: str, *params: Param, pool: Pool | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of one statement, which is a transaction of its own."""
         return await self.transacted(pool or self.long_reads, lambda wire: wire.ask(sql, *params))
@@ -262,6 +319,18 @@ class Server:
             return (await wire.flush())[place].count
 
         return await self.transacted(self.claims, body)
+
+
+def _connections(text: str) -> int:
+    """How many connections a process may have, by the address of the ledger."""
+    if not text:
+        return MOST_CONNECTIONS
+    if not text.isdecimal() or not LEAST_CONNECTIONS <= int(text) <= MOST_CONNECTIONS:
+        raise LedgerError(
+            f"the address of the ledger says connections={text}; write a number from {LEAST_CONNECTIONS}, one for each "
+            f"purpose, to {MOST_CONNECTIONS}"
+        )
+    return int(text)
 
 
 def _statements(script: str) -> Iterator[str]:

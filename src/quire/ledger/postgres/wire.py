@@ -373,6 +373,9 @@ class Wire:
 
     def _answers(self, expected: Sequence[str | None], results: Sequence[Any], committing: bool) -> list[Answer]:
         """Return the answers that were asked for, or raise the first error."""
+        if len(results) > len(expected) and results[-1].status != pq.ExecStatus.FATAL_ERROR:
+            self._broken = True  # the answers are not those to what was sent: nobody can say what they answer
+            raise Lost(f"{len(results)} answers came to {len(expected)} statements", committing)
         answers, failed = [], None
         for prepared, result in zip_longest(expected, results):  # an error of the commit itself is of no statement
             if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED):
@@ -482,6 +485,19 @@ class Wire:
                 return
             except (Clash, Wrong, Spoiled, LedgerError):
                 continue
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The host and the port to which this connection leads."""
+        return self._pg.host.decode(), self._pg.port.decode()
+
+    def give_up(self, why: str) -> None:
+        """Let whoever waits for an answer go: none will come."""
+        self._broken, self._fault = True, psycopg.OperationalError(why)
+        self._deafen()
+        if self._writable is not None:
+            _done(self._writable)
+        self._stir()
 
     async def close(self) -> None:
         """Close the connection. Those who wait for answers get an error."""

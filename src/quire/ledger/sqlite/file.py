@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from quire.clock import Clock
 from quire.errors import LedgerError, LedgerUnavailable
+from quire.ledger.base import PATIENCE_SECONDS
 from quire.ledger.busy import busy, lock_timeout
 from quire.ledger.queries import migrations
 from quire.ledger.sqlite.checkpoints import OLDEST, Checkpoints, about_library
@@ -30,7 +31,6 @@ THREADS = ("write", "beat", "read")
 #: "Quir": says of the file that it is a ledger.
 APPLICATION_ID = 0x51756972
 #: Writers wait this long for each other before they give up.
-PATIENCE_SECONDS = 60.0
 #: Where the locks of SQLite do not hold.
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs", "fuse.glusterfs", "glusterfs", "ceph"}
@@ -43,6 +43,8 @@ class LedgerFile:
     def __init__(self, path: str | os.PathLike[str], clock: Clock) -> None:
         self.path = Path(path)
         self.clock = clock
+        #: How long a transaction waits for another process that writes.
+        self.patience = PATIENCE_SECONDS
         self.connections: dict[str, sqlite3.Connection] = {}
         self.checkpoints = Checkpoints(self.path, self.connected)
         self._threads = {name: ThreadPoolExecutor(1, f"quire-{name}") for name in THREADS}
@@ -74,7 +76,7 @@ class LedgerFile:
     def connected(self) -> sqlite3.Connection:
         with quire_errors(self.path):
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
-            db.execute(f"PRAGMA busy_timeout = {int(lock_timeout(PATIENCE_SECONDS) * 1000)}")
+            db.execute(f"PRAGMA busy_timeout = {int(lock_timeout(self.patience) * 1000)}")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
             db.execute("PRAGMA cache_size = -32768")
@@ -83,7 +85,7 @@ class LedgerFile:
     @contextmanager
     def transaction(self, db: sqlite3.Connection, *, in_line: bool = True) -> Iterator[None]:
         """Write in one transaction. ``in_line``: wait for a turn among the writers first."""
-        self._writer_lock.begin(db, lock_timeout(PATIENCE_SECONDS), in_line=in_line)
+        self._writer_lock.begin(db, lock_timeout(self.patience), in_line=in_line)
         try:
             yield
             db.execute("COMMIT")
@@ -110,7 +112,7 @@ class LedgerFile:
         """Bring the file up to date, one numbered script at a time, under the write lock."""
         if sqlite3.sqlite_version_info < OLDEST:
             raise LedgerError(about_library())
-        deadline = time.monotonic() + lock_timeout(PATIENCE_SECONDS)
+        deadline = time.monotonic() + lock_timeout(self.patience)
         while True:
             try:
                 with snapshot(db):

@@ -64,6 +64,14 @@ class SqliteLedger(Ledger):
         self.reads = Reads(self.file)
         self.upkeep = Upkeep(self.file, self.traits.inline_bytes)
 
+    @property
+    def patience(self) -> float:
+        return self.file.patience
+
+    @patience.setter
+    def patience(self, seconds: float) -> None:
+        self.file.patience = seconds
+
     async def open(self) -> None:
         await self.file.open()
 

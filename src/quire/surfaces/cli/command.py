@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: A person waits so long for a ledger that does not answer; `patience` says otherwise.
+COMMAND_PATIENCE = "10s"
+
 
 class Exit(IntEnum):
     """How a command ends, for scripts."""
@@ -65,10 +68,19 @@ class Session:
         return self._output
 
     def client(
-        self, *, make: bool = False, workflows: Iterable[Workflow[Any, Any, Any]] = (), deps: Any = None
+        self,
+        *,
+        make: bool = False,
+        workflows: Iterable[Workflow[Any, Any, Any]] = (),
+        deps: Any = None,
+        works: bool = False,
     ) -> Client:
-        """Return a client of the configured ledger. Only with ``make`` is a ledger made that is not there yet."""
+        """Return a client of the configured ledger. Only with ``make`` is a ledger made that is not there yet.
+
+        ``works``: the process goes on and works, so it waits longer for a ledger that does not answer than a person.
+        """
         from quire.client.client import Client
+        from quire.clock import seconds
         from quire.errors import NotFound
         from quire.ledger.finding import sqlite_path
         from quire.surfaces.config import ledger_there
@@ -77,7 +89,7 @@ class Session:
         if not ledger_there(config.ledger) and not make:
             path = sqlite_path(config.ledger)
             raise NotFound(f"there is no ledger at {path!r} yet; 'quire up' makes it, 'quire config' says who named it")
-        return Client(
+        client = Client(
             config.ledger,
             workflows=workflows,
             deps=deps,
@@ -86,6 +98,9 @@ class Session:
             groups=config.groups,
             state=config.state,
         )
+        if config.patience or not works:
+            client.ledger.patience = seconds(config.patience or COMMAND_PATIENCE)
+        return client
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         import asyncio

@@ -181,6 +181,7 @@ def _opened(session: Session) -> list[Finding]:
             if any(finding.state == "problem" for finding in found):
                 return  # what else is read of a damaged file says nothing
         await _written(client, found)
+        await client.ledger.examine()
         await _loss(client, found)
         settings_warnings = getattr(client.ledger, "settings_warnings", None)
         if settings_warnings is not None:

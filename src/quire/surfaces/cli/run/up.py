@@ -79,7 +79,7 @@ async def working_client(session: Session, files: Sequence[str]) -> AsyncIterato
     async with (
         _google(session),
         flows.made_deps(session.config.deps) as deps,
-        session.client(make=True, workflows=workflows, deps=deps) as client,
+        session.client(make=True, workflows=workflows, deps=deps, works=True) as client,
     ):
         await client.dependencies.open(client.registry)
         client.spawn = spawning.of_files(session.flags, session.file, flow_files(session, files))

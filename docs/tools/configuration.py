@@ -19,6 +19,7 @@ flows = ["flows.py", "missions/roadmap.yaml"]
 ledger = "sqlite:///ledger.db"             # or postgresql://user@host/name, or sheets://SPREADSHEET_ID
 folder = "Workflows"                       # or drive://FOLDER_ID
 state = ".quire/state"
+retention = "90d"
 patience = "10s"
 panel = "sheets://SPREADSHEET_ID"
 deps = "flows:make_deps"
@@ -72,6 +73,7 @@ MORE = {
     "ledger": "[operating](operating.md#stores), [a sheet](sheets.md)",
     "folder": "[the folder](folder.md)",
     "state": "[standbys and restores](guides/high-availability.md#a-ledger-that-went-back-in-time)",
+    "retention": "[forgetting](operating.md#forgetting)",
     "patience": "[when the server is away](guides/high-availability.md#when-the-server-is-away)",
     "panel": "[the panel](panel.md)",
     "deps": "[what steps work with](api.md#what-steps-work-with)",

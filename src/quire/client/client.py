@@ -81,6 +81,7 @@ class Client:
         who: str = "",
         groups: Mapping[str, Sequence[str]] | None = None,
         state: str = "",
+        retention: Span | None = None,
     ) -> None:
         self._assemble(Link(_ledger(ledger, clock), clock, who, groups))
         #: The address by which another process opens the same ledger; None: it was given as an object.
@@ -94,6 +95,8 @@ class Client:
                 check_calls(known)
         self.dependencies = Dependencies(deps)
         self.public_url = public_url
+        #: Its workers forget records that ended longer ago; None: they forget nothing.
+        self.retention = retention
         #: The directory of this machine in which its workers keep what they saw acknowledged; empty: nowhere.
         self.state = state
         #: Called when somebody outside says that something has changed: hints.
@@ -208,6 +211,7 @@ class Client:
         """Return a worker of this class, for this client's workflows."""
         options.setdefault("public_url", self.public_url)
         options.setdefault("state", self.state)
+        options.setdefault("retention", self.retention)
         worker = make(
             self.ledger,
             self.registry,

@@ -192,6 +192,13 @@ class Ledger(ABC):
     async def forget(self, events: Sequence[Event]) -> int:
         """Delete exactly these lines, which were archived, read back and compared (protocol 19)."""
 
+    async def strip(self, record_ids: Sequence[str]) -> int:
+        """Delete the receipts, fan-ins and values of signals of these forgotten records; answers how many receipts.
+
+        Receipts under a user's own key stay, and so do the ids of signals: both are known beyond their record.
+        """
+        return 0
+
     async def tidy(self, before: float) -> Tidied:
         """Delete what nothing names any more: blobs, and workers that were closed and whose lease ended ``before``.
 

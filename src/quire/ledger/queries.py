@@ -8,7 +8,7 @@ from typing import Any
 
 from quire.ledger import columns as rows
 from quire.model.change import Query
-from quire.model.record import CLAIMABLE, Record, Status
+from quire.model.record import CLAIMABLE, FORGOTTEN, Record, Status
 from quire.model.side import Control
 from quire.rules.conditions import WAITS, seen_status_sql
 
@@ -19,6 +19,11 @@ FEW = frozenset({Status.RUNNING, Status.ERROR, Status.NEEDS_APPROVAL})
 OPEN = CLAIMABLE | {Status.RUNNING}
 #: So many ids of others are passed over before open records are looked up in their indexes.
 PASSED_OVER = 1000
+_ORDERS = {
+    "updated": "updated_at DESC, record_id",
+    "oldest": "updated_at, record_id",
+    "place": "place, record_id",
+}
 #: How a list of ids is asked for in SQLite.
 _AMONG = "IN ({})"
 
@@ -53,7 +58,9 @@ def query_sql(
         term("replace(record_id, ?, '') <> record_id", query.text)
     if query.after:
         term("record_id > ?", query.after)
-    order = {"updated": "updated_at DESC, record_id", "place": "place, record_id"}.get(query.order, "record_id")
+    if query.before is not None:
+        term(f"updated_at < ? AND attempt <> {FORGOTTEN}", query.before)
+    order = _ORDERS.get(query.order, "record_id")
     where = " AND ".join(terms)
     if OPEN.issuperset(query.status) and not FEW.issuperset(query.status) and not query.parent_id:
         ids, args = _open_ids(query, where, args, order, waits)

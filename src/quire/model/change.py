@@ -229,7 +229,9 @@ class Query(Row, frozen=True):
     #: Records after this id, in order of ids; for paging.
     after: str = ""
     limit: int = 100
-    #: ``id``, ``updated`` (newest first) or ``place``.
+    #: Records that have not changed since this moment, and whose data are not forgotten yet.
+    before: float | None = None
+    #: ``id``, ``updated`` (newest first), ``oldest`` or ``place``.
     order: str = "id"
 
 

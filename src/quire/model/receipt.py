@@ -105,6 +105,10 @@ def key_of(*parts: str | int) -> str:
     return "".join(f"{len(text)}:{text}" for text in map(str, parts))
 
 
+#: How a user's own key begins.
+OWN = key_of("own")
+
+
 def fingerprint(text: str) -> str:
     """Return a short hash of a text, for arguments and contents."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -28,6 +28,8 @@ class Status(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+#: The number of tries of a record whose data are forgotten: only what makes it known remains.
+FORGOTTEN = -1
 ENDED = frozenset({Status.DONE, Status.ERROR, Status.CANCELLED})
 #: What a claim may take once it is due.
 CLAIMABLE = frozenset({Status.PENDING, Status.WAITING, Status.NEEDS_APPROVAL})
@@ -108,6 +110,11 @@ class Record(Row, frozen=True):
     facts: int
     #: Intents without a receipt. No step is left over an open intent.
     open_intents: int
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether only what makes the record known remains."""
+        return self.attempt == FORGOTTEN
 
     @property
     def ended(self) -> bool:

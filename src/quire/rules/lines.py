@@ -74,6 +74,7 @@ class LineKind(StrEnum):
     LOST = "lost", _RELEASES, _WAKES, _FAILS  # its worker is lost
     ORPHANED = "orphaned", _RELEASES, _WAKES  # its worker knew nothing of it
     DOUBTED = "doubted", _RELEASES  # a person is asked whether an effect happened
+    FORGOTTEN = "forgotten", _ASIDE  # it was old: its data, its receipts and its earlier lines are gone
     ADOPTED = "adopted", _FREE  # its book was copied or restored: a person is asked whether it goes on
 
     # -- a person ----------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from quire.errors import IllegalMove
 from quire.model.change import Slot
 from quire.model.codec import dump, parse
 from quire.model.event import Line
-from quire.model.record import UNDO, Record, Status
+from quire.model.record import FORGOTTEN, UNDO, Record, Status
 from quire.model.row import Row, replace
 from quire.model.wait import On, Wait, dump_waits, earliest, load_waits
 from quire.rules import adoption
@@ -344,6 +344,21 @@ def _refuse(record: Record, verb: str, why: str) -> IllegalMove:
     return IllegalMove(f"cannot {verb} {record.record_id!r}: {why}")
 
 
+def forget(record: Record, now: float, by: str, before: float) -> Move:
+    """The record ended long ago: nothing of it stays but what makes it known.
+
+    Its id, dedupe key, status, version, epoch, visit and the end of its log stay: a start under its id is known, and no
+    key is made again.
+    """
+    if not record.ended or record.open_intents:
+        raise _refuse(record, "forget", "it has not ended" if not record.ended else "an effect of it is in doubt")
+    if record.forgotten:
+        raise _refuse(record, "forget", "it is forgotten already")
+    body = {"by": by, "before": before, "lines": record.log_seq, "hash": record.log_hash}
+    empty = dict.fromkeys(("entry", "result", "waits", "question", "note", "last_error", "run_id", "ending", "due_at"))
+    return _moved(record, now, "forgotten", body, empty | {"data": "{}", "attempt": FORGOTTEN})
+
+
 def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool, halted: bool = False) -> Move:
     """Not for a RUNNING record: that one is asked to stop (``Change.cancel``).
 
@@ -362,6 +377,8 @@ def cancel(record: Record, now: float, by: str, reason: str, *, undo: bool, halt
 
 def retry(record: Record, now: float, by: str, *, step: str = "") -> Move:
     """Try again where it stopped, or, with ``step``, from an earlier step (a new visit: its effects count anew)."""
+    if record.forgotten:
+        raise _refuse(record, "retry", "its data are forgotten; start it under another id")
     backs_off = record.status is Status.PENDING and record.attempt > 0
     if not (record.status in (Status.ERROR, Status.CANCELLED) or backs_off or step):
         raise _refuse(record, "retry", f"it is {record.status}; only ERROR, CANCELLED and what backs off is retried")
@@ -448,7 +465,8 @@ def adopt(
     if record.ended:
         raise _refuse(record, "adopt", f"it is {record.status}")
     asked = adoption.question(record, why, number or epoch, now)
-    waits = [asked, *(doubted(key, name, "here, or in what is gone") for key, name in keys)]
+    where = "here, or in the part that is gone" if number else "here or in the other book"
+    waits = [asked, *(doubted(key, name, where) for key, name in keys)]
     body = {"by": by, "reason": why, "step": record.step, "was": record.status}
     return _moved(record, now, "adopted", body, _RELEASED | _asking(waits) | {"epoch": epoch})
 
@@ -467,6 +485,8 @@ def _let_go_on(record: Record, now: float, asked: Wait, left: Sequence[Wait], bo
 
 def edit(record: Record, now: float, by: str, data: str) -> Move:
     """Change the data of a record that nobody holds, for a person."""
+    if record.forgotten:
+        raise _refuse(record, "edit", "its data are forgotten")
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "edit", f"it is {record.status}")
     fields = {"data": data, "entry": None} | _to_ask_anew(record, now)
@@ -497,6 +517,8 @@ def revive(record: Record, now: float, by: str, epoch: int) -> Move:
 
     Its step starts again from its top and waits for what it still lacks; only what has no step to start stays at rest.
     """
+    if record.forgotten:
+        raise _refuse(record, "resume", "its data are forgotten")
     if record.status in (Status.RUNNING, Status.DONE):
         raise _refuse(record, "resume", f"it is {record.status}")
     waits = load_waits(record.waits)

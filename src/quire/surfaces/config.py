@@ -44,6 +44,7 @@ KEYS = (
     Key("ledger", "text", "where the records are kept", "url"),
     Key("folder", "text", "where files for people go", "path"),
     Key("state", "text", "where workers of this machine keep what the ledger acknowledged to them", "path"),
+    Key("retention", "text", "workers forget records that ended longer ago, like 90d; empty: they keep all"),
     Key("patience", "text", "how long a command waits for a ledger that does not answer, like 10s"),
     Key("panel", "text", "the sheet that people see and command from, like sheets://SPREADSHEET_ID"),
     Key("deps", "text", "what makes the dependencies of steps, as 'module:function'"),
@@ -100,6 +101,10 @@ class Config:
     @property
     def state(self) -> str:
         return str(self["state"])
+
+    @property
+    def retention(self) -> str:
+        return str(self["retention"])
 
     @property
     def patience(self) -> str:

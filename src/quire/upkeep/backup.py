@@ -48,7 +48,7 @@ def _copied(source: Path, target: Path) -> Copied:
         with open(beside, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(beside, target)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError, ValueError) as error:
         raise InputError(f"{str(source)!r} cannot be copied to {str(target)!r}: {error}") from error
     finally:
         beside.unlink(missing_ok=True)
@@ -57,6 +57,8 @@ def _copied(source: Path, target: Path) -> Copied:
 
 def backup(ledger: str, to: str) -> Copied:
     """Copy the ledger to a file."""
+    if "\0" in to or not to.isprintable():
+        raise InputError(f"{to!r} is no name of a file")
     source, target = Path(ledger), Path(to)
     if not source.is_file():
         raise NotFound(f"there is no ledger at {ledger!r}")

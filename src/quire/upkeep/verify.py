@@ -253,7 +253,7 @@ class _Verification:
             lines = [event for event in lines if event.n >= before.n]  # the rest is archived, and about to be removed
         self.found.lines += len(lines) - (before is not None)
         if before is None and lines and lines[0].n > 1:
-            if self.rotated and self.folder is None:
+            if lines[0].kind == LineKind.FORGOTTEN or (self.rotated and self.folder is None):
                 before = lines[0]  # what was before it is in the archive: that is for the folder to show
             else:
                 self.differs(

@@ -12,7 +12,7 @@ import random
 from typing import TYPE_CHECKING
 
 from quire.errors import LedgerUnavailable
-from quire.worker import returns, schedule
+from quire.worker import forgetting, returns, schedule
 
 if TYPE_CHECKING:
     from quire.worker.worker import Worker
@@ -80,4 +80,12 @@ class Housekeeping:
                 await returns.bring_back(self._ledger, order)
                 self._worker.changed.set()
         await schedule.start_due(self._ledger, self._worker.registry, self._worker.now())
-        return recovered.more
+        return await self._forget() or recovered.more
+
+    async def _forget(self) -> bool:
+        """Forget some of what ended long ago, if the worker was asked to. True: there may be more."""
+        retention = self._worker.retention
+        if retention is None:
+            return False
+        gone = await forgetting.forget_some(self._ledger, await self._ledger.now() - retention, "retention")
+        return gone.records == forgetting.BATCH

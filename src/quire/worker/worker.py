@@ -28,6 +28,7 @@ from quire.model.side import Worker as WorkerRow
 from quire.rules.outcome import Yielded
 from quire.run import forks
 from quire.run.dependencies import Dependencies
+from quire.worker import forgetting
 from quire.worker.acts import Acts
 from quire.worker.apart import Apart, Spawn
 from quire.worker.budget import Budget
@@ -78,6 +79,7 @@ class Worker:
         public_url: str = "",
         spawn: Spawn | None = None,
         state: str = "",
+        retention: Span | None = None,
     ) -> None:
         self.ledger = ledger
         self.registry = registry
@@ -98,6 +100,8 @@ class Worker:
         #: Where the records went, if the ledger was sealed.
         self.moved: Moved | None = None
         self.committer = Committer(ledger, clock, state=state)
+        #: What ended longer ago than so many seconds is forgotten; None: nothing is.
+        self.retention = None if retention is None else forgetting.checked(retention)
         self.marks = Marks(ledger, clock, state)
         self.committer.acknowledged = self.marks.acknowledged
         self.submit, self.put = self.committer.submit, self.committer.put

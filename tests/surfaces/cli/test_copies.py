@@ -33,6 +33,6 @@ def test_what_is_no_copy_is_refused_and_nothing_changes(project: Project, word: 
         assert "is not a Quire ledger" in project.error("restore", "x.db", "--over", code=2)
     else:
         assert "no directory" in project.error("backup", "nowhere/copy.db", code=4)
-        assert "the ledger itself" in project.error("backup", "ledger.db", code=2)
+        assert "which this would overwrite" in project.error("backup", "ledger.db", code=2)
         assert "copies ledgers in a file" in project.error(word, "c.db", "--ledger", "postgresql://h/d", code=2)
     assert [row["record_id"] for row in project.json("list")] == ["a"]

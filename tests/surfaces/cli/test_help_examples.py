@@ -112,6 +112,8 @@ class Shown(NamedTuple):
 
 
 SHOWN = {
+    "quire adopt --all": Shown("quire adopt"),
+    "quire adopt --end": Shown("quire adopt && quire adopt --all go-on"),
     "quire cancel kw_analytics": Shown(BROKEN),
     "quire demo sheet": Shown(goes_on=True),
     "quire demo onboarding": Shown(goes_on=True),
@@ -122,6 +124,7 @@ SHOWN = {
     "quire logs -f": Shown(goes_on=True),
     "quire mcp --http": Shown(goes_on=True),
     "quire resolve inv_17": Shown(DOUBT),
+    "quire restore": Shown("quire backup copy.db"),
     "quire resume": Shown("quire pause"),
     "quire resume seo_publish": Shown("quire halt seo_publish"),
     "quire retry": Shown(BROKEN),
@@ -144,7 +147,6 @@ NOT_HERE = {
     "quire promote sqlite:///.quire/ledger.db postgresql://localhost/shop": "it needs a PostgreSQL at that address",
     "quire init https://docs.google.com": "it needs a Google account",
     "quire panel run": "it needs a Google account",
-    "quire adopt --ledger sheets://": "it needs a Google account",
     "quire mission run startup-roadmap.yaml topic": "it needs a provider's key",
     "quire mission run mars-colony.yaml --model openai": "it needs a server with a model",
     "quire mission replay mars_4kd0 --what-if --turn 3": "it needs a provider's key",

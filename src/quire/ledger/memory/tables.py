@@ -277,4 +277,5 @@ def _fits(row: Record, query: Query) -> bool:
         and (query.generation is None or row.generation == query.generation)
         and (not query.text or query.text in row.record_id)
         and (not query.after or row.record_id > query.after)
+        and (query.before is None or (row.updated_at < query.before and not row.forgotten))
     )

@@ -197,6 +197,9 @@ class PostgresLedger(Ledger):
     async def forget(self, events: Sequence[Event]) -> int:
         return await self.log.forget(events)
 
+    async def strip(self, record_ids: Sequence[str]) -> int:
+        return await self.upkeep.strip(record_ids)
+
     async def tidy(self, before: float) -> Tidied:
         return await self.upkeep.tidy(before)
 

@@ -9,8 +9,10 @@ from quire.ledger import columns as rows
 from quire.ledger.base import Row, Tidied
 from quire.ledger.postgres.locked import Locked
 from quire.ledger.postgres.server import EXCLUSIVE, Server
-from quire.ledger.postgres.wire import Wire
+from quire.ledger.postgres.wire import Wire, array
 from quire.ledger.postgres.writer import Writer
+from quire.model.receipt import OWN
+from quire.model.record import FORGOTTEN
 from quire.model.side import Setting
 from quire.rules.conditions import forgotten_sql
 
@@ -29,6 +31,21 @@ class Upkeep:
         else:
             sql = "UPDATE settings SET value = $2, version = version + 1 WHERE name = $1 AND version = $3 RETURNING 1"
         return bool(await self._server.changed(sql, setting.name, setting.value, setting.version))
+
+    async def strip(self, record_ids: Sequence[str]) -> int:
+        of = f"(SELECT record_id FROM records WHERE record_id = ANY($1::text[]) AND attempt = {FORGOTTEN})"
+        ids = array("text", record_ids)
+
+        async def body(wire: Wire) -> int:
+            wire.send("BEGIN")
+            sql = f"DELETE FROM receipts WHERE record_id IN {of} AND NOT starts_with(key, $2)"
+            gone = wire.send(sql, ids, OWN)
+            wire.send(f"DELETE FROM fanins WHERE parent_id IN {of}", ids)
+            wire.send(f"UPDATE signals SET value = 'null' WHERE record_id IN {of}", ids)
+            wire.send("COMMIT")
+            return (await wire.flush())[gone].count
+
+        return await self._server.transacted(self._server.claims, body)
 
     async def tidy(self, before: float) -> Tidied:
         blobs = f"FROM blobs WHERE {rows.unnamed_blobs()}"

@@ -179,6 +179,9 @@ class SqliteLedger(Ledger):
     async def forget(self, events: Sequence[Event]) -> int:
         return await self.upkeep.forget(events)
 
+    async def strip(self, record_ids: Sequence[str]) -> int:
+        return await self.upkeep.strip(record_ids)
+
     async def tidy(self, before: float) -> Tidied:
         return await self.upkeep.tidy(before)
 

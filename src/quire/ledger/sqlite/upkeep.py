@@ -12,7 +12,8 @@ from quire.ledger.base import Row, Tidied
 from quire.ledger.sqlite.file import LedgerFile
 from quire.model.change import Order
 from quire.model.event import Event
-from quire.model.record import Record
+from quire.model.receipt import OWN
+from quire.model.record import FORGOTTEN, Record
 from quire.model.row import field_names, field_values
 from quire.model.side import Setting
 from quire.rules.conditions import forgotten_sql
@@ -49,6 +50,20 @@ class Upkeep:
             with self._file.transaction(db):
                 sql = "DELETE FROM events WHERE seq = ? AND hash = ?"
                 return db.executemany(sql, [(event.seq, event.hash) for event in events]).rowcount
+
+        return await self._file.run("write", work)
+
+    async def strip(self, record_ids: Sequence[str]) -> int:
+        def work(db: sqlite3.Connection) -> int:
+            with self._file.transaction(db):
+                gone = 0
+                for record_id in record_ids:
+                    of = f"IN (SELECT record_id FROM records WHERE record_id = ? AND attempt = {FORGOTTEN})"
+                    sql = f"DELETE FROM receipts WHERE record_id {of} AND substr(key, 1, {len(OWN)}) <> ?"
+                    gone += db.execute(sql, (record_id, OWN)).rowcount
+                    db.execute(f"DELETE FROM fanins WHERE parent_id {of}", (record_id,))
+                    db.execute(f"UPDATE signals SET value = 'null' WHERE record_id {of}", (record_id,))
+                return gone
 
         return await self._file.run("write", work)
 

@@ -81,6 +81,7 @@ COMMANDS: dict[str, Entry] = {
     "export": Entry("keep", "Write records to a file.", f"{_HERE}.keep.commands:export"),
     "mirror": Entry("keep", "Copy what is new to files or to a database.", f"{_HERE}.keep.commands:mirror"),
     "rotate": Entry("keep", "Move old log lines to an archive.", f"{_HERE}.keep.commands:rotate"),
+    "forget": Entry("keep", "Forget what ended long ago.", f"{_HERE}.keep.forget:forget"),
     "backup": Entry("keep", "Copy the ledger to a file.", f"{_HERE}.keep.copies:backup"),
     "restore": Entry("keep", "Put a copy in the place of the ledger.", f"{_HERE}.keep.copies:restore"),
     "adopt": Entry("keep", "Go on with a restored or copied ledger.", f"{_HERE}.keep.copies:adopt"),

@@ -97,6 +97,7 @@ class Session:
             who=config.who,
             groups=config.groups,
             state=config.state,
+            retention=config.retention or None,
         )
         if config.patience or not works:
             client.ledger.patience = seconds(config.patience or COMMAND_PATIENCE)

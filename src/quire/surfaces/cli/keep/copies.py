@@ -14,6 +14,7 @@ from quire.ledger.finding import concealed, open_ledger, sqlite_path
 from quire.model.record import Record, Status
 from quire.rules import adoption
 from quire.surfaces.cli.command import Exit, Session, verb, workflow_option
+from quire.surfaces.cli.keep.writing import check_target
 from quire.upkeep import backup as copies
 
 
@@ -35,7 +36,9 @@ def backup(session: Session, copy: str) -> int:
 
     The copy is compared with what was read before it gets its name. A FILE that is there is replaced.
     """
-    done = copies.backup(_file(session, "backup"), copy)
+    source = _file(session, "backup")
+    check_target(session, copy)
+    done = copies.backup(source, copy)
     session.out.acted(f"copied {done.records} records to {copy} ({done.bytes:,} bytes)", "", **done._asdict())
     return Exit.OK
 

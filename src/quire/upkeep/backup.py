@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,8 +39,8 @@ def _examined(path: Path) -> Copied:
 def _copied(source: Path, target: Path) -> Copied:
     """Copy a ledger as it is at one moment. The copy gets its name when it is whole, and on disk."""
     beside = target.with_name(f"{target.name}.new")
-    beside.unlink(missing_ok=True)
     try:
+        beside.unlink(missing_ok=True)
         with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as db, closing(sqlite3.connect(beside)) as to:
             db.backup(to)
             to.execute("PRAGMA journal_mode = DELETE")
@@ -51,14 +51,13 @@ def _copied(source: Path, target: Path) -> Copied:
     except (sqlite3.Error, OSError, ValueError) as error:
         raise InputError(f"{str(source)!r} cannot be copied to {str(target)!r}: {error}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
     return found
 
 
 def backup(ledger: str, to: str) -> Copied:
     """Copy the ledger to a file."""
-    if "\0" in to or not to.isprintable():
-        raise InputError(f"{to!r} is no name of a file")
     source, target = Path(ledger), Path(to)
     if not source.is_file():
         raise NotFound(f"there is no ledger at {ledger!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import click
 
@@ -37,6 +38,8 @@ def backup(session: Session, copy: str) -> int:
     The copy is compared with what was read before it gets its name. A FILE that is there is replaced.
     """
     source = _file(session, "backup")
+    if not copy.isprintable() or not Path(copy).name or Path(copy).is_dir():
+        raise InputError(f"{copy!r} is no name of a file")
     check_target(session, copy)
     done = copies.backup(source, copy)
     session.out.acted(f"copied {done.records} records to {copy} ({done.bytes:,} bytes)", "", **done._asdict())

@@ -48,6 +48,25 @@ async def test_an_answer_stands_in_the_thread_of_its_mail(world: World, message_
     assert _threads(world) == [["Offer", "Re: Offer", "Re: Offer"]]
 
 
+async def test_a_long_answer_is_read_whole(world: World) -> None:
+    """Gmail shows the text of a long mail only to a second call. Before, such a mail had an empty text."""
+    answer = "One line of a long answer.\n" * 4_000
+    flow: Workflow[Any, Any, None] = Workflow("only")
+
+    @flow.step
+    async def step(run: Run[Any]) -> list[str]:
+        sent = await run.once(gmail.send, CLIENT, "Offer", "Please look.")
+        world.person("mail.reply", **{"as": CLIENT, "text": answer})
+        return [mail.text for mail in await run.call(gmail.thread, sent)]
+
+    async with opened(world, [flow]) as client:
+        await client.start("only", {}, id="r")
+        await client.work()
+        record = await client.get("r")
+    assert record.status is Status.DONE, record.last_error
+    assert json.loads(record.result or "")[1].count("One line of a long answer.") == 4_000
+
+
 async def test_people_edit_a_draft_and_it_is_sent_as_it_is_then(world: World) -> None:
     flow: Workflow[Any, Any, None] = Workflow("only")
 

@@ -271,7 +271,7 @@ def test_a_form_that_does_not_fit_the_data_is_refused_when_it_is_declared() -> N
         flow.definition()
     with pytest.raises(DefinitionError, match="the least is 10s"):
         Form("1abc", every="1s")
-    with pytest.raises(DefinitionError, match="is no address"):
+    with pytest.raises(DefinitionError, match="is not an address"):
         Inbound("support")
     with pytest.raises(DefinitionError, match="on_edit of Form"):
         Form("1abc", on_edit="restart")  # type: ignore[arg-type]

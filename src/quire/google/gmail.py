@@ -105,6 +105,11 @@ class Gmail:
         path = f"messages/{quote(message_id, safe='')}"
         return await self._call("GET", path, f"reading the mail {message_id}", params={"format": form})
 
+    async def attachments_get(self, message_id: str, attachment_id: str) -> dict[str, Any]:
+        """Return the content of one part of a mail, in base64url under ``data``."""
+        path = f"messages/{quote(message_id, safe='')}/attachments/{quote(attachment_id, safe='')}"
+        return await self._call("GET", path, f"reading a part of the mail {message_id}")
+
     async def send_as_list(self) -> list[dict[str, Any]]:
         """The addresses that the account may send as."""
         answer = await self._call("GET", "settings/sendAs", "looking which addresses the account sends as")

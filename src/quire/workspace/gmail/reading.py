@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from quire.google.gmail import Gmail
 from quire.workspace.connection import google, refusing
 from quire.workspace.gmail.composing import text_of_html
 from quire.workspace.gmail.marks import headers_of
 from quire.workspace.values import Mail, MailFile, MailLike, Sent
 
+_TEXTS = ("text/plain", "text/html")
 _DAEMON = re.compile(r"mailer-daemon|postmaster", re.IGNORECASE)
 
 
@@ -27,10 +29,19 @@ def _text(part: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4)).decode("utf-8", "replace") if data else ""
 
 
+async def read(gmail: Gmail, message: Mapping[str, Any]) -> Mail:
+    """Return a mail with the whole of its text. Gmail shows the text of a long mail only to who asks for that part."""
+    for part in _parts(message.get("payload", {})):
+        body = part.get("body", {})
+        if part.get("mimeType") in _TEXTS and not part.get("filename") and body.get("attachmentId"):
+            body["data"] = (await gmail.attachments_get(str(message["id"]), body["attachmentId"]))["data"]
+    return as_mail(message)
+
+
 def as_mail(message: Mapping[str, Any]) -> Mail:
     """The value for a message as Gmail shows it in full."""
     headers, payload = headers_of(message), message.get("payload", {})
-    texts = {"text/plain": "", "text/html": ""}
+    texts = dict.fromkeys(_TEXTS, "")
     files = []
     for part in _parts(payload):
         kind, name = str(part.get("mimeType", "")), str(part.get("filename", ""))
@@ -70,5 +81,7 @@ async def thread(mail: MailLike, *, using: str = "") -> list[Mail]:
     else:
         thread_id = str(mail.get("thread", "")) if isinstance(mail, Mapping) else mail
     with refusing():
-        found = await (await google(using)).gmail.threads_get(thread_id, form="full")
-    return [as_mail(one) for one in found.get("messages", ()) if "DRAFT" not in one.get("labelIds", ())]
+        gmail = (await google(using)).gmail
+        found = await gmail.threads_get(thread_id, form="full")
+        messages = [one for one in found.get("messages", ()) if "DRAFT" not in one.get("labelIds", ())]
+        return [await read(gmail, one) for one in messages]

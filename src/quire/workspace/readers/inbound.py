@@ -8,7 +8,7 @@ from quire.client.client import Client
 from quire.workflows.google_sources import Inbound
 from quire.workflows.workflow import Workflow
 from quire.workspace.connection import google
-from quire.workspace.gmail.reading import as_mail
+from quire.workspace.gmail.reading import read
 from quire.workspace.readers.cursor import Fields
 from quire.workspace.readers.starting import start
 
@@ -23,6 +23,6 @@ async def look(client: Client, workflow: Workflow[Any, Any, Any], source: Inboun
         message = await gmail.messages_get(str(listed["id"]), form="full")
         if label in message.get("labelIds", ()):
             continue
-        await start(client, workflow, f"{workflow.name}-mail-{listed['id']}", as_mail(message))
+        await start(client, workflow, f"{workflow.name}-mail-{listed['id']}", await read(gmail, message))
         await gmail.messages_modify(str(listed["id"]), add=[label])
     return {"since": since}

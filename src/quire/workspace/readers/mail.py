@@ -13,7 +13,7 @@ from typing import Any
 from quire.client.client import Client
 from quire.google.error import Missing
 from quire.google.gmail import Gmail
-from quire.workspace.gmail.reading import as_mail
+from quire.workspace.gmail.reading import read
 from quire.workspace.readers.cursor import Fields
 from quire.workspace.readers.waiting import Waiting
 from quire.workspace.values import AUTOMATIC, Mail
@@ -70,7 +70,7 @@ class MailReader:
     async def _bring(self, message: dict[str, Any], waits: Sequence[Waiting]) -> None:
         if {"SENT", "DRAFT"} & set(message.get("labelIds", ())):
             return
-        mail = as_mail(message)
+        mail = await read(self._gmail, message)
         for wait in waits:
             if ends(mail, wait):
                 await self._client.signal(

@@ -424,6 +424,16 @@ def test_alone_in_a_worker_that_nobody_watches_its_death_is_counted_before() -> 
     assert image.last_error == "step 'work' ended 3 processes in which it ran alone (its worker was lost each time)"
 
 
+def test_what_ends_its_processes_is_undone_where_failures_are() -> None:
+    lost = a_record(R, losses=5)
+    for go in (
+        transition.apart(lost, LATER, "w", 30.0, counted=True, undo=True),
+        transition.died(lost, LATER, "exit code 1", undo=True),
+    ):
+        assert (go.image.status, go.image.step, go.image.losses) == (P, UNDO, 0)
+        assert "ended 3 processes" in (go.image.ending or "")
+
+
 @pytest.mark.parametrize("outcome", [Tried("429", 9.0), Waits((SIGNAL,), "{}"), Yielded("the worker ends")])
 def test_whoever_lets_go_and_lives_forgets_the_deaths_and_not_the_suspicion(outcome: Outcome) -> None:
     assert transition.settle(a_record(R, losses=5), outcome, LATER).image.losses == 2

@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.simulation.breakages import BREAKAGES, Breakage
 from tests.simulation.check import WINDOW
 from tests.simulation.outcome import Outcome
+from tests.simulation.reach import ALL, Cell
 from tests.simulation.real import seeds as real
 from tests.simulation.seeds import STORES, run, told
 
@@ -42,12 +43,14 @@ def simulate(seeds: Sequence[int], store: str, processes: int, *, write: bool) -
     """Run these seeds and tell the story of the first that shows a violation."""
     begun = time.monotonic()
     failed: list[Outcome] = []
+    reached: set[Cell] = set()
     records = orders = faults = effects = counted = windows = 0
     for outcome in outcomes(seeds, store, processes=processes):
         records, orders = records + outcome.records, orders + outcome.orders
         faults, effects, counted = faults + outcome.faults, effects + outcome.effects, counted + outcome.counts
         if store in real.PACES and sys.stderr.isatty():
             print(f"seed {outcome.seed}: {outcome.records} records, {outcome.faults} faults", file=sys.stderr)
+        reached |= outcome.cells
         windows += any(one.kind == WINDOW for one in outcome.violations)
         if any(one.kind != WINDOW for one in outcome.violations):
             failed.append(outcome)
@@ -58,8 +61,11 @@ def simulate(seeds: Sequence[int], store: str, processes: int, *, write: bool) -
     print(f"{ran}, {effects:,} effects, {faults:,} faults; {enough}.")
     if windows:
         print(f"{windows:,} seeds came through the window that is documented: a process woke past the time of its act.")
+    print(f"{len(reached):,} of {len(ALL):,} cells of the table of orders were reached.")
+    if missed := sorted({f"{verb}: {state.status}" for verb, state in ALL - reached}):
+        print(f"Some were not reached of: {', '.join(missed)}.")
     if write:
-        counts = (len(seeds), counted, records, orders, effects, faults, len(failed))
+        counts = (len(seeds), counted, records, orders, effects, faults, len(reached), len(failed))
         write_row("seeds", store, f"| {store} | " + " | ".join(f"{count:,}" for count in counts) + " |")
     if failed:
         print(_story(failed[0].seed, store))

@@ -25,17 +25,20 @@ class Member(NamedTuple):
 
 def member(found: Found) -> Member:
     """A record as it was found in the end. The id of a child says which one it is."""
+    script = from_data(found.data).unrolled()
     if not found.parent:
-        return Member(found.record, found.workflow, from_data(found.data))
+        return Member(found.record, found.workflow, script)
     name, _, rest = found.record[len(found.parent) + 1 :].partition("~")
-    return Member(found.record, found.workflow, from_data(found.data), found.parent, name, int(rest.split("/")[0]))
+    return Member(found.record, found.workflow, script, found.parent, name, int(rest.split("/")[0]))
 
 
 class Family:
     """The members by their numbers."""
 
-    def __init__(self, members: Iterable[Member]) -> None:
+    def __init__(self, members: Iterable[Member], killers: frozenset[str] = frozenset()) -> None:
         self.members = sorted(members)
+        #: Those that may be taken for what ends processes.
+        self.killers = killers
         self.numbers = {member.record: number for number, member in enumerate(self.members)}
         self.children: list[list[int]] = [[] for _ in self.members]
         for number, one in enumerate(self.members):

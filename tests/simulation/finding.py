@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from quire.explain.why import around, why_of
 from quire.ledger.base import Ledger
 from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.receipt import Kind
 from quire.model.record import Record, Status
+from quire.rules.moves import MOST_DEATHS
 from quire.upkeep.verify import verify
 from tests.simulation.history import Found, Happening, History
 
@@ -55,7 +58,12 @@ async def find(ledger: Ledger, history: History, now: float) -> None:
     checked = await verify(ledger)
     history.differences = [str(difference) for difference in checked.differences]
     receipts = {receipt.key: receipt for receipt in await ledger.receipts(record_ids=list(history.found))}
-    for event in await ledger.events(limit=1_000_000):
+    ended = {found.record for found in history.found.values() if found.status in ("DONE", "ERROR", "CANCELLED")}
+    history.left_open = [(one.record_id, one.name) for one in receipts.values() if one.open and one.record_id in ended]
+    log = await ledger.events(limit=1_000_000)
+    alone = Counter(event.record_id for event in log if event.kind == "apart")
+    history.killers = frozenset(record for record, count in alone.items() if count >= MOST_DEATHS)
+    for event in log:
         if event.kind == "effect.intended":
             receipt = receipts[parse(event.body)["key"]]
             kind = "begins" if receipt.kind is Kind.ONCE else "begins to undo"

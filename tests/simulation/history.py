@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from quire.rules.order_table import State
 from tests.simulation.pace import PACE
 
 #: A request without an answer is sent again after so many seconds.
@@ -86,6 +87,12 @@ class History:
     found: dict[str, Found] = field(default_factory=dict)
     #: Faults as they struck: when, and a sentence.
     faults: list[tuple[float, str]] = field(default_factory=list)
+    #: Effects of which nobody knows whether they happened, although their record has ended: record and name.
+    left_open: list[tuple[str, str]] = field(default_factory=list)
+    #: Records that ran alone so often, and were lost each time, that they may be taken for what ends processes.
+    killers: frozenset[str] = frozenset()
+    #: The cells of the table of orders that were reached: the order, and the state of the record.
+    cells: set[tuple[str, State]] = field(default_factory=set)
     #: What ``verify`` found.
     differences: list[str] = field(default_factory=list)
     #: The simulation did not come to rest: why not.

@@ -15,7 +15,7 @@ from quire.model.change import Query
 from quire.model.codec import parse
 from quire.model.receipt import Kind, fingerprint
 from quire.model.record import Record, Status
-from quire.model.wait import On, load_waits
+from quire.model.wait import On, Wait, load_waits
 from tests.simulation.history import History, Order
 from tests.simulation.plan import Plan
 from tests.simulation.script import as_data
@@ -110,7 +110,9 @@ class Person:
                 data = parse(seen.data) | {"edited": order.number}
                 return await client.edit(record, data, version=seen.version)
             case "answer":
-                return await client.answer(record, order.value, question=what)
+                return await client.answer(
+                    record, order.value, question=what, by=f"voter {random.Random(order.number).randrange(2)}"
+                )
             case "resolve":
                 return await client.resolve(record, effect=what, happened=order.value is not None, value=order.value)
         raise AssertionError(order.verb)
@@ -144,7 +146,7 @@ class Clerk(Person):
     async def _attend(self, row: Record) -> int:
         for wait in load_waits(row.waits):
             if wait.on is On.QUESTION:
-                await self.order("answer", row.record_id, wait.name, self.dice.choice(("yes", "no")))
+                await self.order("answer", row.record_id, wait.name, self.dice.choice(_choices(wait)))
                 return 1
             if wait.on is On.DOUBT:
                 await self.order("resolve", row.record_id, wait.name, await self._truth(wait.key))
@@ -163,3 +165,8 @@ class Clerk(Person):
             return "undone" if any(one.kind == "undoes" and one.key == own for one in world.happenings) else None
         what = f"{receipt.record_id}|{receipt.visit}|{receipt.name}"
         return what if what in world.done.values() else None
+
+
+def _choices(wait: Wait) -> list[str]:
+    """What may be answered; the first goes ahead."""
+    return list((wait.about or {}).get("choices", ("yes", "no")))

@@ -14,7 +14,7 @@ BUSY_SECONDS = 60.0
 LEAST_RECORDS, LEAST_ORDERS, LEAST_FAULTS = 20, 5, 3
 
 PEOPLE = ("ann", "bob", "cleo")
-WORKFLOWS = ("plain", "capped", "undoing")
+WORKFLOWS = ("plain", "capped", "undoing", "threaded")
 
 
 class Root(NamedTuple):
@@ -45,6 +45,10 @@ class Fault(NamedTuple):
     at: float = 0.0
     nth: int = 0
     span: float = 0.0
+    #: Only requests of this verb count.
+    verb: str = ""
+    #: It strikes whoever holds this record then, or soon after.
+    record: str = ""
 
 
 @dataclass
@@ -58,10 +62,26 @@ class Plan:
     faults: list[Fault] = field(default_factory=list)
     #: Whether what a halt cancelled is brought back in the end.
     brings_back: bool = True
+    #: What a schedule starts each minute.
+    scheduled: Script | None = None
 
     @property
     def records(self) -> int:
         return sum(root.script.size for root in self.roots)
+
+
+#: How often each thing stands in a script.
+WORDS = {
+    Word.ACT: 48,
+    Word.SLEEP: 12,
+    Word.WAIT: 10,
+    Word.ASK: 8,
+    Word.CHILDREN: 18,
+    Word.FAIL: 5,
+    Word.CALL: 5,
+    Word.EACH: 3,
+    Word.POISON: 1,
+}
 
 
 class _Maker:
@@ -77,22 +97,31 @@ class _Maker:
         dice = self.dice
         parts = tuple(self.part(depth) for _ in range(dice.choice((1, 1, 1, 2, 2, 3)) if depth else 1))
         rests = tuple(place for place in range(1, len(parts)) if dice.random() < 0.25)
-        return Script(parts, rests, dice.choices(WORKFLOWS, (6, 2, 3))[0])
+        return Script(parts, rests, dice.choices(WORKFLOWS, (6, 2, 3, 2))[0])
 
     def part(self, depth: int) -> tuple[Do, ...]:
         return tuple(self.do(depth) for _ in range(self.dice.randint(1, 4)))
 
     def do(self, depth: int) -> Do:
         dice = self.dice
-        words = (Word.ACT, Word.SLEEP, Word.WAIT, Word.ASK, Word.CHILDREN, Word.FAIL, Word.CALL)
-        [word] = dice.choices(words, (50, 12, 10, 8, 18 if depth else 0, 5, 4))
+        [word] = dice.choices(list(WORDS), [*WORDS.values()])
+        while word is Word.CHILDREN and not depth:
+            [word] = dice.choices(list(WORDS), [*WORDS.values()])
         name = f"s{dice.randint(1, 3)}" if word is Word.WAIT else self.name(word[0])
         match word:
             case Word.ACT:
-                how = dice.choices(list(How), (3, 4, 3, 2, 8, 2, 1))[0]
-                slow = dice.choice((0.0, 0.2, 1.0, 3.0))
-                times = dice.choices((0, 1), (5, 1))[0]
-                return Do(word, name, slow, how, times, unclear=times > 0 and dice.random() < 0.5)
+                return self.act(name)
+            case Word.EACH:
+                how = self.how()
+                return Do(word, name, dice.choice((0.0, 0.2, 1.0)), how, times=dice.randint(2, 4))
+            case Word.WAIT:
+                return Do(word, name, dice.choice((0.0, 0.0, 4.0, 10.0)))
+            case Word.ASK:
+                return Do(word, name, times=dice.choice((1, 1, 1, 2)))
+            case Word.CALL:
+                return Do(word, name, dice.choice((0.0, 0.0, 2.0, 5.0)))
+            case Word.POISON:
+                return Do(word, name, times=dice.choice((1, 2, -1)))
             case Word.SLEEP:
                 return Do(word, name, dice.choice((0.5, 3.0, 12.0)))
             case Word.CHILDREN:
@@ -100,11 +129,23 @@ class _Maker:
                 flow = children[0].workflow
                 children = tuple(child._replace(workflow=flow) for child in children)
                 limit = dice.choice((0, 0, 1, 2))
-                return Do(word, name, children=children, limit=limit, keep=dice.random() < 0.3)
+                keep = dice.random() < 0.3
+                need = dice.choice((0.0, 0.0, 0.5, 1.0)) if keep else 0.0
+                return Do(word, name, children=children, limit=limit, keep=keep, need=need)
             case Word.FAIL:
                 return Do(word, name, times=dice.choice((1, 2, 5, -1)))
             case _:
                 return Do(word, name)
+
+    def how(self) -> How:
+        return self.dice.choices(list(How), (3, 4, 3, 2, 8, 2, 1))[0]
+
+    def act(self, name: str) -> Do:
+        dice, how = self.dice, self.how()
+        slow = dice.choice((0.0, 0.2, 1.0, 3.0, 6.0))
+        times = dice.choices((0, 1), (5, 1))[0]
+        unclear = times > 0 and dice.random() < 0.5
+        return Do(Word.ACT, name, slow, how, times, unclear=unclear, parked=dice.random() < 0.06)
 
 
 def make(seed: int) -> Plan:
@@ -122,6 +163,10 @@ def make(seed: int) -> Plan:
         plan.wishes += _wishes(dice, plan)
     for _ in range(dice.randint(LEAST_FAULTS, 3 * LEAST_FAULTS)):
         plan.faults.append(_fault(dice, plan))
+    for _ in range(dice.randint(0, 2)):
+        add_affair(dice, plan, f"r{len(plan.roots) + 1}", maker.act(maker.name("a")))
+    if dice.random() < 0.3:
+        plan.scheduled = Script(((maker.act(maker.name("a"))._replace(times=0, parked=False),),), workflow="scheduled")
     plan.roots.sort()
     plan.wishes.sort()
     return plan
@@ -196,8 +241,48 @@ def _fault(dice: random.Random, plan: Plan) -> Fault:
     process = f"w{dice.randint(1, plan.workers)}"
     if dice.random() < 0.2 and kind not in ("clock is set", "clock drifts", "dies", "freezes"):
         return Fault(dice.choice(PEOPLE), kind, nth=dice.randint(1, 25), span=dice.choice((1.0, 5.0, 20.0)))
+    if kind not in ("dies", "freezes", "clock is set", "clock drifts") and dice.random() < 0.3:
+        verb = dice.choice(("commit", "claim", "beat", "recover"))
+        return Fault(process, kind, nth=dice.randint(1, 25), span=dice.choice((1.0, 5.0, 15.0, 30.0)), verb=verb)
     if kind in ("dies", "freezes", "clock is set"):
         return Fault(process, kind, at=dice.uniform(1, BUSY_SECONDS), span=dice.choice((1.0, 5.0, 15.0, 30.0)))
     if kind == "clock drifts":
         return Fault(process, kind, span=dice.uniform(-0.03, 0.03))
     return Fault(process, kind, nth=dice.randint(1, 70), span=dice.choice((1.0, 5.0, 15.0, 30.0)))
+
+
+# -- affairs: much that happens around one record --------------------------------------------------------------
+
+#: Orders that are given one after the other, about one record or its workflow.
+BURSTS = (
+    ("cancel", "halt", "resume", "retry"),
+    ("cancel --undo", "halt", "resume --cancelled"),
+    ("halt", "cancel --undo", "resume"),
+    ("halt", "resume", "retry", "cancel --undo"),
+    ("halt", "retry", "resume --cancelled", "cancel"),
+    ("cancel", "retry", "cancel --undo"),
+    ("cancel --undo", "cancel", "retry", "rewind"),
+    ("halt", "priority", "edit", "cancel", "resume --cancelled"),
+    ("pause", "cancel", "resume", "retry"),
+)
+
+
+def add_affair(dice: random.Random, plan: Plan, record: str, act: Do) -> None:
+    """One record more, which takes its time, is hunted by faults, and gets orders one shortly after the other."""
+    call = Do(Word.CALL, f"c{record}", dice.choice((2.0, 6.0)))
+    at, workflow = dice.uniform(0, BUSY_SECONDS * 0.5), dice.choice(WORKFLOWS)
+    slow = act._replace(seconds=dice.choice((3.0, 6.0)))
+    parts = ((call, slow),) if dice.random() < 0.4 else ((slow, call),)
+    plan.roots.append(Root(at, dice.choice(PEOPLE), record, Script(parts, workflow=workflow)))
+    hunted = dice.choice((0, 1, 1, 1, 3))
+    kind = dice.choice(("dies", "dies", "freezes"))
+    for number in range(hunted):
+        span = 1.0 if kind == "dies" else dice.choice((5.0, 15.0, 30.0))
+        plan.faults.append(Fault("w1", kind, at=at + 0.5 + dice.random() * 3 + 4 * number, span=span, record=record))
+    if hunted == 3 or dice.random() < 0.2:
+        return
+    person, moment = dice.choice(PEOPLE), at + dice.uniform(0.5, 6.0)
+    for verb in dice.choice(BURSTS):
+        whole = verb.startswith(("halt", "pause", "resume"))
+        plan.wishes.append(Wish(moment, person, verb, "" if whole else record, workflow if whole else ""))
+        moment += dice.choice((0.1, 1.0, 3.0))

@@ -26,6 +26,10 @@ class Word(StrEnum):
     FAIL = "fail"
     #: Call something that may be repeated.
     CALL = "call"
+    #: Do something with each of several items, in a loop that keeps its place.
+    EACH = "each"
+    #: End the whole process, so many times.
+    POISON = "poison"
 
 
 class How(StrEnum):
@@ -50,25 +54,28 @@ class How(StrEnum):
 class Do(NamedTuple):
     word: Word
     name: str = ""
-    #: How long a sleep takes, or an act.
+    #: How long a sleep takes, or an act, or a call. A wait for a signal ends after so long; 0: never.
     seconds: float = 0.0
     how: How = How.BLIND
-    #: How often it fails.
+    #: How often it fails, or ends its process. How many items there are, or people who must agree.
     times: int = 0
     #: Of an act: it fails after it happened, and nobody can tell from the error. Otherwise it fails before.
     unclear: bool = False
     children: tuple[Script, ...] = ()
     #: So many children may run at once; 0: all.
     limit: int = 0
-    #: The failures of children are kept, and fail nobody else.
+    #: The failures of children are kept, and fail nobody else, as long as this share of them has a result.
     keep: bool = False
+    need: float = 0.0
+    #: An act waits until people have released it.
+    parked: bool = False
 
 
 class Script(NamedTuple):
     parts: tuple[tuple[Do, ...], ...]
     #: Before these parts the record rests until a person moves it on.
     rests: tuple[int, ...] = ()
-    #: The workflow whose records have this script: ``plain``, ``capped`` or ``undoing``.
+    #: The workflow whose records have this script.
     workflow: str = "plain"
 
     @property
@@ -79,6 +86,17 @@ class Script(NamedTuple):
     def every(self) -> Iterator[Do]:
         for part in self.parts:
             yield from part
+
+    def unrolled(self) -> Script:
+        """The same with its loops written out: an act for each item."""
+        return self._replace(parts=tuple(tuple(one for do in part for one in items_of(do)) for part in self.parts))
+
+
+def items_of(do: Do) -> list[Do]:
+    """The acts of a loop, each under a name of its own; of anything else only itself."""
+    if do.word is not Word.EACH:
+        return [do]
+    return [do._replace(word=Word.ACT, name=f"{do.name}x{item}", times=0) for item in range(do.times)]
 
 
 def as_data(script: Script) -> dict[str, Any]:

@@ -9,13 +9,14 @@ The promises:
 
 1.  A record that was started goes on by itself, unless it waits for something that its script names: a moment, a
     signal, a person, children. It ends as DONE, as ERROR if something in its script can fail, or as CANCELLED if
-    somebody wanted that.
+    somebody wanted that. A step that ends its process each time ends as ERROR, and fails no other record.
 2.  No effect begins but the one at which the record is. None begins after a wish to cancel was taken, nor under a halt.
-3.  A signal that was taken is heard once, by a wait of its name, in the order of their coming. A question hears the
-    answer that was taken, and takes one.
+3.  A signal that was taken is heard once, by a wait of its name, in the order of their coming. A wait may end without
+    one if its script says so. A question hears the answer that decided it: any, or that on which enough people agree.
+    An act that waits for people begins when they have released it.
 4.  Children come to be at the place of their script, and their parent goes on when they have ended. If a child fails,
-    the parent fails, unless it keeps failures. When a parent ends or goes on without them, its open children are let
-    go: they are cancelled. A child that a halt holds has not ended: its parent waits for it.
+    the parent fails, unless it keeps failures and enough have a result. When a parent ends or goes on without them,
+    its open children are let go: they are cancelled. A child that a halt holds has not ended: its parent waits.
 5.  A wish to cancel that was taken comes true, whatever happens to workers, unless the record comes to an end of its
     own first, or a person tries it again after its end. A wish to undo comes true after any end.
 6.  A halt that was taken holds every record in its scope that has not ended: it reads as CANCELLED as soon as nothing
@@ -26,6 +27,7 @@ The promises:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,6 +42,8 @@ FAILED = (ERROR, CANCELLED)
 #: How a halt stands to a record: not at all; it holds the record until somebody brings it back; somebody is doing so;
 #: or it delays an undoing that was ordered since, until the halt ends.
 FREE, HELD, RETURNS, WAITS = "", "held", "returns", "waits"
+#: What a wait hears that ended before its signal came.
+LATE = "late"
 #: A record is tried so often, in all, at a place that fails.
 TRIES = 3
 
@@ -68,6 +72,8 @@ class Life(NamedTuple):
     #: Signals that no wait has heard, in order: name and value. What was heard: where, and the value.
     signals: tuple[tuple[str, str], ...] = ()
     heard: tuple[tuple[int, str, str], ...] = ()
+    #: How many people have agreed to what it asks; 1 of an act that waited for people: they released it.
+    votes: int = 0
     #: How often it started children.
     families: int = 0
 
@@ -94,7 +100,8 @@ class Specification(Family):
         member = self.members[number]
         parents = self.parents(number, lives)
         if not life.there:
-            if any(parent.begun and parent.families >= member.family for parent in parents):
+            born = any(parent.begun and parent.families >= member.family for parent in parents)
+            if born or member.workflow == "scheduled":
                 yield life._replace(there=True)
             return
         if life.end:
@@ -132,9 +139,11 @@ class Specification(Family):
             case Word.ACT if life.begun:
                 yield life._replace(done=True)
                 yield life._replace(begun=False)  # it surely did not happen
-            case Word.SLEEP | Word.CALL | Word.FAIL if 0 <= do.times < TRIES:
+            case Word.SLEEP | Word.CALL | Word.FAIL | Word.POISON if 0 <= do.times < TRIES:
                 yield life._replace(done=True)
             case Word.WAIT:
+                if do.seconds:
+                    yield hears(life, LATE)
                 heard = [n for n, (name, _) in enumerate(life.signals) if name == do.name][:1]
                 for n in heard:
                     left = (*life.signals[:n], *life.signals[n + 1 :])
@@ -145,7 +154,9 @@ class Specification(Family):
                         yield life._replace(begun=True, families=family)
             case Word.CHILDREN:
                 here = self.here(number, life)
-                if here and all(any(_counts(child, keep=do.keep) for child in lives[n]) for n in here):
+                well = sum(any(child.end == DONE for child in lives[n]) for n in here)
+                over = all(any(child.end in (DONE, *FAILED) for child in lives[n]) for n in here)
+                if here and over and well >= len(here) - bearable(len(here), do.keep, do.need):
                     yield life._replace(done=True)
 
     def next_of(self, number: int, life: Life) -> Do | None:
@@ -155,7 +166,7 @@ class Specification(Family):
     def beyond(self, number: int, life: Life) -> Life:
         """The record comes to the next thing: of the same visit, or of the next part."""
         script = self.members[number].script
-        life = life._replace(place=life.place + 1, begun=False, done=False)
+        life = life._replace(place=life.place + 1, begun=False, done=False, votes=0)
         if life.place < len(script.parts[life.part]):
             return life
         part = life.part + 1
@@ -164,12 +175,16 @@ class Specification(Family):
     def may_fail(self, number: int, life: Life, lives: Lives) -> bool:
         """Whether something of this visit, up to where the record is, can fail so often that the record does."""
         for do in self.up_to(number, life.part, life.place):
-            if do.word in (Word.FAIL, Word.ACT) and do.times:
+            if (do.word in (Word.FAIL, Word.ACT) and do.times) or (do.word is Word.POISON and do.times < 0):
                 return True
+        if self.members[number].record in self.killers:
+            return True
         here = self.next_of(number, life)
-        if here is None or here.word is not Word.CHILDREN or here.keep or not life.begun:
+        if here is None or here.word is not Word.CHILDREN or not life.begun:
             return False
-        return any(child.end in FAILED for n in self.here(number, life) for child in lives[n])
+        children = self.here(number, life)
+        failed = sum(any(child.end in FAILED for child in lives[n]) for n in children)
+        return failed > bearable(len(children), here.keep, here.need)
 
     def here(self, number: int, life: Life) -> list[int]:
         """The children for which a record waits."""
@@ -209,9 +224,11 @@ class Specification(Family):
         """What a record can become by an order. Nothing: the order is refused."""
         do = self.next_of(number, life)
         held = halted or life.halt != FREE
-        asks = do is not None and do.word is Word.ASK and not life.done and not life.rests
+        asks = do is not None and not (life.done or life.rests or life.begun) and _asks(do, life)
         acting = do is not None and do.word is Word.ACT and life.begun and not life.done
-        anew = life._replace(place=0, visit=life.visit + 1, begun=False, done=False, rests=False, end="", wish="")
+        anew = life._replace(
+            place=0, visit=life.visit + 1, begun=False, done=False, rests=False, end="", wish="", votes=0
+        )
         match order.verb:
             case "start":
                 return [life] if life.there else [] if halted else [life._replace(there=True)]
@@ -228,7 +245,7 @@ class Specification(Family):
             case "signal" if life.open and not held:
                 return [life._replace(signals=(*life.signals, (order.what, str(order.value))))]
             case "answer" if life.open and asks and not held:
-                return [hears(life, str(order.value))]
+                return [_answered(life, do, str(order.value))] if do is not None else []
             case "resolve" if life.open and (acting or life.undoing):
                 return [life, life._replace(done=True), life._replace(begun=False)]
             case "move" if life.there and life.end in ("", ERROR) and not (held or acting or life.undoing):
@@ -254,6 +271,10 @@ class Specification(Family):
             return life.open or child or life.undoing
         if order.verb in ("move", "rewind", "edit"):
             return life.open or (child and order.verb != "edit")
+        if order.verb == "answer":
+            return life.votes > 0  # somebody answers twice
+        if order.verb == "resolve":
+            return order.value is None  # it may still happen
         return order.verb == "cancel --undo" and halted
 
     def tried_again(self, number: int, life: Life) -> Iterator[Life]:
@@ -271,6 +292,7 @@ class Specification(Family):
         match happening.kind:
             case "begins":
                 here = do is not None and do.word is Word.ACT and do.name == happening.name
+                here = here and do is not None and (life.votes > 0 or not do.parked)
                 if here and life.visit == happening.visit and self.may_begin(life):
                     yield life._replace(begun=True)
             case "begins to undo":
@@ -280,7 +302,7 @@ class Specification(Family):
                 part, place = map(int, happening.name.split("."))
                 here = (life.visit, life.part, life.place, life.done) >= (happening.visit, part, place, True)
                 word = self.members[number].script.parts[part][place].word
-                if word in (Word.CALL, Word.FAIL, Word.SLEEP) or (here and _heard(life, word, happening)):
+                if word in (Word.CALL, Word.FAIL, Word.SLEEP, Word.POISON) or (here and _heard(life, word, happening)):
                     yield life
             case _:
                 yield life
@@ -292,10 +314,10 @@ class Specification(Family):
         """Whether people can see a record in this status."""
         if life.end or not life.there:
             return status == life.end
-        if status in (RUNNING, PENDING):
-            return status == RUNNING or life.undoing or (life.halt != HELD and not life.wish)
         do = self.next_of(number, life)
         acting = do is not None and do.word is Word.ACT
+        if status in (RUNNING, PENDING):
+            return status == RUNNING or life.undoing or (life.halt != HELD and (acting or not life.wish))
         if status == CANCELLED:
             return life.halt != FREE
         if status == ASKS:
@@ -317,7 +339,7 @@ class Specification(Family):
             return found.status == CANCELLED
         do = self.next_of(number, life)
         if found.why == "signal":
-            waits = do is not None and do.word is Word.WAIT and not life.done and not life.wish
+            waits = do is not None and do.word is Word.WAIT and not (do.seconds or life.done or life.wish)
             return waits and all(name != do.name for name, _ in life.signals if do is not None)
         if found.why == "children":
             here = self.here(number, life)
@@ -332,15 +354,29 @@ def _lets_go(parent: Life, child: Member) -> bool:
     return parent.families >= child.family and not waits
 
 
-def _counts(child: Life, *, keep: bool) -> bool:
-    """Whether the parent need not wait for a child any more."""
-    return child.end == DONE or (keep and child.end in FAILED)
+def bearable(count: int, keep: bool, need: float) -> int:
+    """How many of so many children may fail."""
+    return count - math.ceil(count * need - 1e-9) if keep else 0
+
+
+def _asks(do: Do, life: Life) -> bool:
+    """Whether people are asked something here: a question, or whether an act may be done."""
+    return do.word is Word.ASK or (do.word is Word.ACT and do.parked and not life.votes)
+
+
+def _answered(life: Life, do: Do, value: str) -> Life:
+    """What a person's answer comes to. The first choice goes ahead when enough have agreed; another decides at once."""
+    if do.word is Word.ACT:
+        return life._replace(votes=1) if value == "approve" else life._replace(done=True)
+    enough = value != "yes" or life.votes + 1 >= do.times
+    return hears(life, value) if enough else life._replace(votes=life.votes + 1)
 
 
 def _heard(life: Life, word: Word, happening: Happening) -> bool:
     if word not in (Word.WAIT, Word.ASK):
         return True
-    return (happening.visit, happening.name, str(happening.value)) in life.heard
+    value = LATE if isinstance(happening.value, float) else str(happening.value)
+    return (happening.visit, happening.name, value) in life.heard
 
 
 def hears(life: Life, value: str) -> Life:
@@ -348,4 +384,5 @@ def hears(life: Life, value: str) -> Life:
 
 
 def undoing(life: Life) -> Life:
-    return life._replace(end="", wish="", undoing=True, visit=life.visit + 1, begun=False, done=False, rests=False)
+    life = life._replace(end="", wish="", undoing=True, visit=life.visit + 1)
+    return life._replace(begun=False, done=False, rests=False, votes=0)

@@ -76,5 +76,9 @@ def _do(do: Do) -> str:
             limit = f", {do.limit} at once" if do.limit else ""
             keep = ", keeping failures" if do.keep else ""
             return f"{len(do.children)} children {do.name} of {do.children[0].workflow}{limit}{keep} [{children}]"
+        case Word.EACH:
+            return f"for each of {do.times} items the effect {do.name} ({do.how})"
+        case Word.POISON:
+            return f"end the process {'each time' if do.times < 0 else f'{do.times} times'}"
         case _:
             return f"call {do.name}"

@@ -7,10 +7,11 @@ import logging
 import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import quire.clock
 from quire.client.client import Client
@@ -19,18 +20,22 @@ from quire.ledger.base import Ledger
 from quire.ledger.memory.ledger import MemoryLedger
 from quire.ledger.sqlite.ledger import SqliteLedger
 from quire.model.change import Query
-from quire.model.record import Record
+from quire.model.record import Record, Status
 from quire.model.row import replace
 from quire.model.side import Worker as WorkerRow
 from quire.testing import ToldClock
 from quire.testing.faults import PassingLedger
 from quire.worker.worker import Worker
+from quire.workflows.workflow import Workflow
 from tests.simulation import people
 from tests.simulation.finding import find, moves
-from tests.simulation.history import CALL_SECONDS, History
+from tests.simulation.history import CALL_SECONDS, History, Order
 from tests.simulation.plan import BUSY_SECONDS, PEOPLE, Fault, Plan
+from tests.simulation.reach import cells
+from tests.simulation.steps import workflows
 from tests.simulation.told_loop import MachineClock, Process, ToldLoop
-from tests.simulation.world import Site, World, workflows
+from tests.simulation.turns import in_turns
+from tests.simulation.world import Site, World
 
 T = TypeVar("T")
 
@@ -48,13 +53,21 @@ class Machine:
         self.name = name
         self.process = Process(name)
         self.ended: set[str] = set()
-        self.calls = 0
         self.starts = 0
         self.dice = random.Random(f"machine {system.plan.seed} {name}")
         own = [fault for fault in system.plan.faults if fault.process == name]
         drift = sum(fault.span for fault in own if fault.kind == "clock drifts")
         self.clock = MachineClock(system.clock, rate=1.0 + max(-0.03, min(0.03, drift)))
-        self.at_calls = {fault.nth: fault for fault in own if fault.nth}
+        #: By the number of the request, and by its number among the requests of one verb.
+        self.at_calls = {(fault.verb, fault.nth): fault for fault in own if fault.nth}
+        self.counts: Counter[str] = Counter()
+
+    def fault_of(self, verb: str) -> Fault | None:
+        """What goes wrong with this request."""
+        for counted in ("", verb):
+            self.counts[counted] += 1
+        found = [self.at_calls.pop((counted, self.counts[counted]), None) for counted in ("", verb)]
+        return found[0] or found[1]
 
     def tell(self, what: str) -> None:
         self.system.history.faults.append((self.system.clock.now(), f"{self.name} {what}"))
@@ -100,8 +113,7 @@ class Line(PassingLedger):
 
     async def _pass(self, verb: str, call: Callable[[], Awaitable[T]]) -> T:
         machine, loop = self.machine, self.machine.system.loop
-        machine.calls += 1
-        fault = machine.at_calls.pop(machine.calls, None) if not machine.system.quiet else None
+        fault = machine.fault_of(verb) if not machine.system.quiet else None
         answer: asyncio.Future[T] = loop.create_future()
         loop.begin(None, self._carried(verb, call, fault, answer))
         return await answer
@@ -246,7 +258,9 @@ class System:
 
     def _strikes(self, fault: Fault) -> None:
         machine = next((one for one in self.workers if one.name == fault.process), None)
-        if machine is None or not fault.at:
+        if fault.record:
+            self.loop.begin(None, self._strikes_holder(fault))
+        if machine is None or not fault.at or fault.record:
             return
         if fault.kind == "dies":
             self.later(fault.at, lambda: machine.die(fault.span))
@@ -254,6 +268,19 @@ class System:
             self.later(fault.at, lambda: machine.freeze(fault.span))
         elif fault.kind == "clock is set":
             self.later(fault.at, lambda: machine.set_clock(fault.span))
+
+    async def _strikes_holder(self, fault: Fault) -> None:
+        """Strike the machine that holds a record, as soon as one does."""
+        await self.clock.sleep(fault.at)
+        for _ in range(40):
+            found = await self.ledger.load([fault.record])
+            holder = found[0].worker if found and found[0].status is Status.RUNNING else None
+            labels = [row.label.split(".")[0] for row in await self.ledger.workers() if row.worker_id == holder]
+            if machine := next((one for one in self.workers if one.name in labels), None):
+                if not self.quiet:
+                    machine.die(fault.span) if fault.kind == "dies" else machine.freeze(fault.span)
+                return
+            await self.clock.sleep(0.25)
 
     async def _come_to_rest(self) -> None:
         """No more faults. The clerk answers all questions until nothing moves by itself."""
@@ -291,9 +318,12 @@ class WorkingMachine(Machine):
         super().start()
         self.system.loop.begin(self.process, self._work())
 
+    def _workflows(self) -> list[Workflow[Any, Any, Site]]:
+        return workflows(self.version, self.system.plan.scheduled)
+
     async def _work(self) -> None:
-        site = Site(self.system.world, self.process.name)
-        client = Client(Line(self.system.ledger, self), workflows=workflows(self.version), deps=site, clock=self.clock)
+        site = Site(self.system.world, self.process.name, self.die)
+        client = Client(Line(self.system.ledger, self), workflows=self._workflows(), deps=site, clock=self.clock)
         await _until_it_answers(self.clock, client.__aenter__)
         while not self.process.dead:
             worker = client.made_worker(SimulatedWorker, lease=LEASE_SECONDS, label=self.process.name, concurrency=5)
@@ -338,6 +368,10 @@ class Person(people.Person):
 
     async def ready(self) -> None:
         self.client = await _client_of(self.name, self.machine)
+
+    async def order(self, verb: str, record: str = "", what: str = "", value: Any = None) -> Order:
+        self.system.history.cells |= await cells(self.system.ledger, verb, record, what)
+        return await super().order(verb, record, what, value)
 
     async def live(self) -> None:
         await self.ready()
@@ -389,6 +423,6 @@ def seeded(seed: int) -> Iterator[None]:
 
 def simulate(plan: Plan, store: Callable[[ToldClock], Ledger] = memory) -> History:
     """Run a plan. The same plan on the same store has the same history, to the byte."""
-    with seeded(plan.seed), suppress(asyncio.CancelledError):
+    with seeded(plan.seed), in_turns(), suppress(asyncio.CancelledError):
         return System(plan, store).run()
     raise AssertionError("the simulation was cancelled")

@@ -20,36 +20,36 @@ FIXED, MORE = 300, 200
 
 #: For each deliberate breakage a seed that finds it.
 FOUND = {
-    "a wish over a doubt is dropped": 11,
-    "a halted child counts": 5,
-    "a halt is not taken back for what runs": 37,
-    "a child is born into an old halt": 115,
-    "an undoing takes no place": 10,
-    "an undo only cancels": 0,
-    "a wish is forgotten at the next move": 11,
-    "a resume brings back what people cancelled": 13,
-    "a halt holds nothing back": 1,
-    "a pause stops nothing": 6,
-    "an effect begins over a wish": 70,
-    "undone in the wrong order": 1,
-    "descendants are not undone": 1,
-    "a cap does not count": 5,
-    "a signal before its wait is lost": 11,
-    "a signal is heard twice": 13,
-    "children are not let go": 19,
-    "nobody gets a turn": 0,
-    "the last child wakes nobody": 113,
-    "an effect begins under a halt": 262,
+    "a halted child counts": 8,
+    "a halt is not taken back for what runs": 24,
+    "a loss is a try": 16,
+    "an undoing takes no place": 4,
+    "an undo only cancels": 8,
+    "a wish is forgotten at the next move": 1,
+    "a resume brings back what people cancelled": 21,
+    "a pause stops nothing": 26,
+    "an end comes over a doubt": 1,
+    "descendants are not undone": 12,
+    "a cap does not count": 4,
+    "a signal is heard twice": 18,
+    "children are not let go": 4,
 }
 
-#: Breakages that no seed has found yet on this engine, of those that were run.
+#: Breakages for which nobody has looked long enough with these scripts to keep a seed.
 NOT_YET: set[str] = {
+    "a wish over a doubt is dropped",
+    "a child is born into an old halt",
     "a late answer is the present",
-    "a loss is a try",
-    "an end comes over a doubt",
     "a retry keeps the wish",
-    "a rate takes no tokens",
+    "a halt holds nothing back",
+    "an effect begins over a wish",
+    "an effect begins under a halt",
     "absence is believed too soon",
+    "undone in the wrong order",
+    "a rate takes no tokens",
+    "a signal before its wait is lost",
+    "the last child wakes nobody",
+    "nobody gets a turn",
 }
 
 

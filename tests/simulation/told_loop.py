@@ -15,7 +15,9 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 from quire.clock import Clock
+from quire.run.run import SyncRun
 from quire.testing import ToldClock
+from tests.simulation.turns import Turns
 
 T = TypeVar("T")
 
@@ -79,7 +81,7 @@ class _Future(_Numbered, asyncio.Future[Any]):
 
 
 class ToldLoop(asyncio.BaseEventLoop):
-    """The loop of one simulation. Executors run inline: a simulation has one thread."""
+    """The loop of one simulation. Executors run inline; plain steps take turns with the loop (``turns``)."""
 
     def __init__(self, clock: ToldClock) -> None:
         super().__init__()
@@ -90,6 +92,7 @@ class ToldLoop(asyncio.BaseEventLoop):
         self._numbers = itertools.count(1)
         #: All tasks ever made, so that none of a dead process is tidied away, and so run, in the middle.
         self.made: list[asyncio.Task[Any]] = []
+        self.threads: list[Turns] = []
         self.set_task_factory(self._new_task)
 
     def time(self) -> float:
@@ -158,6 +161,11 @@ class ToldLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
+        if any(isinstance(arg, SyncRun) for arg in args):  # a plain step, which waits for what it asks of its run
+            turns = Turns(self, func, args)
+            self.threads.append(turns)
+            turns.begin()
+            return turns.answer
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -170,6 +178,8 @@ class ToldLoop(asyncio.BaseEventLoop):
     def end(self) -> None:
         """Close the loop over what is still under way, without running any of it."""
         self.set_exception_handler(lambda loop, context: None)
+        for turns in self.threads:
+            turns.end()
         for task in self.made:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]

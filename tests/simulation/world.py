@@ -1,20 +1,18 @@
-"""The world outside: what effects do there. And the workflows whose records live by their scripts."""
+"""The world outside: what effects do there."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
-from quire import Act, Fail, NotDone, Retry, Workflow, effect
+from quire import Act, NotDone, effect
 from quire.clock import Clock
-from quire.run.run import Run
 from quire.workflows.effect import Effect, rate
-from quire.workflows.fanout import Failed
 from tests.simulation.history import LATE, Happening
 from tests.simulation.pace import PACE
-from tests.simulation.script import Do, How, Word, from_data
+from tests.simulation.script import How
 from tests.simulation.told_loop import ToldLoop
 
 T = TypeVar("T")
@@ -24,7 +22,11 @@ TIMEOUT, SETTLE = 8.0 * PACE, 2.0 * PACE
 #: So many records of the workflow ``capped`` run at a time.
 CAP = 2
 #: At most so many effects that are rated begin in so many seconds.
-RATE_COUNT, RATE_SECONDS = 3.0, 10.0 * PACE
+RATE_COUNT, RATE_SECONDS = 2.0, 10.0 * PACE
+
+
+#: A process that a step ended comes back after so long.
+POISON_SECONDS = 1.0
 
 
 class Trouble(Exception):
@@ -103,9 +105,11 @@ class World:
 class Site:
     """The world as the steps of one process reach it."""
 
-    def __init__(self, world: World, process: str) -> None:
+    def __init__(self, world: World, process: str, die: Callable[[float], None] | None = None) -> None:
         self.world = world
         self.process = process
+        #: Ends the process; it comes back after so many seconds.
+        self.die = die
 
     async def act(
         self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool, *, fenced: bool = False
@@ -127,6 +131,16 @@ class Site:
     async def passes(self, record: str, visit: int, where: str, value: Any) -> None:
         """A step has come beyond this place of its script."""
         self.world.happen("passes", record, visit, where, value=value, process=self.process)
+
+    async def rest(self, seconds: float) -> None:
+        await self.world.clock.sleep(seconds)
+
+    async def poison(self, what: str, times: int) -> None:
+        """End this process, unless that was done so often before."""
+        self.world.tries[what] += 1
+        if self.die is not None and (times < 0 or self.world.tries[what] <= times):
+            self.die(POISON_SECONDS)
+            await asyncio.get_running_loop().create_future()  # what is dead does not go on
 
     async def probe(self, act: Act[Site]) -> str | NotDone:
         return await self.world.probe(act.key) or NotDone()
@@ -207,90 +221,3 @@ EFFECTS: dict[How, Effect[Any, Any, Any]] = {
     How.RATED: rated,
     How.PLAIN: plain,
 }
-
-#: A step is tried so often.
-ATTEMPTS = 3
-
-
-async def work(run: Run[dict[str, Any], Site], flows: dict[str, Workflow[Any, Any, Site]]) -> str:
-    """Do one part of the record's script."""
-    site, data = run.deps, run.data
-    script = from_data(data)
-    record, visit, part = run.record_id, run.visit, data["part"]
-    if part == len(script.parts):  # a person rewound what had come to its end
-        return "end"
-    for place, do in enumerate(script.parts[part]):
-        where, value = f"{part}.{place}", None
-        match do.word:
-            case Word.ACT:
-                what = f"{record}|{visit}|{do.name}"
-                doing = EFFECTS[do.how].named(do.name)
-                value = await run.once(doing, what, do.seconds, do.times, do.unclear)
-            case Word.SLEEP:
-                came = await site.comes(record, visit, where)
-                await run.sleep(do.seconds)
-                value = round(site.now() - came, 6)
-            case Word.WAIT:
-                value = await run.wait(do.name)
-            case Word.ASK:
-                value = (await run.ask(do.name, choices=["yes", "no"])).choice
-            case Word.CHILDREN:
-                items = data["parts"][part][place]["children"]
-                value = await _children_of(run, flows[do.children[0].workflow], items, do)
-            case Word.FAIL:
-                if run.attempt < do.times:
-                    raise Trouble(f"try {run.attempt + 1} of {do.name!r} fails")
-                if do.times < 0:
-                    raise Fail(f"{do.name!r} fails for good")
-            case Word.CALL:
-                value = await run.call(_echo, do.name)
-        await site.passes(record, visit, where, value)
-    data["part"] = part + 1
-    if part + 1 == len(script.parts):
-        return "end"
-    return "desk" if part + 1 in script.rests else "work"
-
-
-async def _children_of(run: Run[Any, Site], flow: Workflow[Any, Any, Site], items: list[Any], do: Do) -> list[str]:
-    limit = do.limit or None
-    if do.keep:
-        kept = await run.map(flow, items, limit=limit, name=do.name, failures="keep")
-        return ["failed" if isinstance(result, Failed) else str(result) for result in kept]
-    return [str(result) for result in await run.map(flow, items, limit=limit, name=do.name)]
-
-
-async def _echo(name: str) -> str:
-    return name
-
-
-def workflows(version: int = 1) -> list[Workflow[Any, Any, Site]]:
-    """The workflows as one process has them. Its deployment may be a newer one than that of another process."""
-    flows: dict[str, Workflow[Any, Any, Site]] = {}
-    for name in ("plain", "capped", "undoing"):
-        flows[name] = _workflow(name, version, flows)
-    return list(flows.values())
-
-
-def _workflow(name: str, version: int, flows: dict[str, Workflow[Any, Any, Site]]) -> Workflow[Any, Any, Site]:
-    flow: Workflow[Any, Any, Site] = Workflow(
-        name,
-        data=dict,
-        result=str,
-        deps=Site,
-        version=version,
-        retry=Retry(ATTEMPTS, first=2.0 * PACE),
-        cap=CAP if name == "capped" else None,
-        on_failure="undo" if name == "undoing" else "error",
-    )
-
-    async def step(run: Run[dict[str, Any], Site]) -> str:
-        return await work(run, flows)
-
-    async def end(run: Run[dict[str, Any], Site]) -> str:
-        return f"the work of {run.record_id}"
-
-    step.__name__, end.__name__ = "work", "end"
-    flow.step(then=["work", "desk", "end"])(step)
-    flow.state("desk", then=["work"])
-    flow.step(end)
-    return flow

@@ -145,6 +145,7 @@ class Acts:
             text = _returned(record_id, wait, value)
             receipt = self._link.keys.signed(replace(found[0], stage=Stage.DONE, value=text))
         elif found[0].open:
+            await self._over(record_id, found[0])
             receipt = replace(found[0], stage=Stage.VOID)
         else:
             raise IllegalMove(f"{wait.name!r} of {record_id!r} happened; say what it returned, with --happened --value")
@@ -159,6 +160,14 @@ class Acts:
             return transition.resolved(record, record.updated_at, wait.key, body), (receipt,) if own else ()
 
         return await self.change(record_id, decide, change_id)
+
+    async def _over(self, record_id: str, intent: Receipt) -> None:
+        """Refuse that an act did not happen while it still may: what a dead process had sent can be on its way."""
+        if intent.act_by is not None and intent.act_by > await self._link.ledger.now():
+            raise IllegalMove(
+                f"{intent.name!r} of {record_id!r} may still happen until {iso(intent.act_by)}; "
+                "if it has not happened by then, say so after that"
+            )
 
     async def move(self, record_id: str, step: str, *, by: str | None = None, change_id: str = "") -> Record:
         """Move a record by hand along a declared transition."""

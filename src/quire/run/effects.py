@@ -643,10 +643,11 @@ async def _in_doubt(
     if _acts_here(pass_, intent):  # in a thread that has outlived its time: nobody need be asked before it has ended
         until = host.now() + min(30.0, max(LOOK_AGAIN_SECONDS, seconds(effect.timeout)))
         await pass_.block(Wait(On.TIMER, key=f"{intent.key}settle", name=f"{effect.name} to end", until=until))
-    # Who has surely ended acts no more: what it did is looked for at once. What is not there may still come to light.
+    # Who has surely ended acts no more: what it did is looked for at once. What is not there may still come to light,
+    # so nobody is asked before the act's time is over: a person would not find it either.
     ended = await _actor_ended(pass_, intent)
     early = host.now() < settled
-    if early and not ended:
+    if early and (not ended or effect.probe is None):
         await _settles(pass_, effect, intent, settled)
     if effect.probe is None:
         await pass_.block(doubted(intent.key, effect.name, value=schema))

@@ -98,10 +98,10 @@ async def _taken_back(pass_: Pass, receipt: Receipt, earlier: Receipt | None, wo
         await pass_.deliver(replace(receipt, stage=Stage.UNDONE))
         return []
     if earlier is not None and earlier.open:
-        if not repeats:
-            return [doubted(key, f"undo of {receipt.name}")]
         if waits := _settled_first(pass_, [earlier]):
             return waits
+        if not repeats:
+            return [doubted(key, f"undo of {receipt.name}")]
         await pass_.deliver(replace(earlier, stage=Stage.VOID))
     if receipt.unfit:
         return [valueless(receipt.key, receipt.name, "", None)]
@@ -157,6 +157,7 @@ async def _undo(
     await pass_.facts([intent])
     if why := effects.other_actor(receipt.actor, actor):
         pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", error=why)
+        await pass_.facts([replace(intent, act_by=host.now())])  # nothing was done
         return why
     prepared = effects.prepared_of(effect, receipt)
     deps = host.deps_of(workflow)
@@ -176,6 +177,7 @@ async def _undo(
     except Exception as error:  # noqa: BLE001 - an undo may raise anything; a person decides
         tried = failure_of(error)
         pass_.tell("effect.unclear", effect=f"undo of {receipt.name}", **tried._asdict())
+        await pass_.facts([replace(intent, act_by=host.now())])  # it has ended, but nobody knows how
         if effect.undo_repeat:
             await pass_.facts([replace(intent, act_by=host.now())])
         return tried.error

@@ -15,7 +15,7 @@ from tests.simulation.real.broken import broken_as_asked
 from tests.simulation.real.clock import OwnClock, clock_of
 from tests.simulation.real.setup import Setup, ledger_at
 from tests.simulation.real.site import RemoteSite
-from tests.simulation.world import workflows
+from tests.simulation.steps import workflows
 
 
 def spawn_of(setup: Setup) -> Spawn:

@@ -46,7 +46,7 @@ def poisons_of(plan: Plan) -> dict[tuple[str, str], int]:
     places = [
         (record, f"{part}.{place}")
         for record, script in every_record(plan)
-        for part, dos in enumerate(script.parts)
+        for part, dos in enumerate(script.unrolled().parts)
         for place, do in enumerate(dos)
         if do.word is Word.FAIL and do.times > 0
     ]
@@ -68,4 +68,5 @@ def _paced(script: Script) -> Script:
 
 
 def _paced_do(do: Do) -> Do:
-    return do._replace(seconds=do.seconds * PACE, children=tuple(_paced(child) for child in do.children))
+    word = Word.CALL if do.word is Word.POISON else do.word  # a machine here is ended by faults alone
+    return do._replace(word=word, seconds=do.seconds * PACE, children=tuple(_paced(child) for child in do.children))

@@ -56,6 +56,9 @@ class RemoteSite(Site):
     def now(self) -> float:
         return self.clock.now()
 
+    async def rest(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+
     async def act(
         self, act: Act[Site], what: str, seconds: float, times: int, unclear: bool, *, fenced: bool = False
     ) -> str:

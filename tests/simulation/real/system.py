@@ -27,7 +27,8 @@ from tests.simulation.real.setup import ledger_at
 from tests.simulation.real.stores import Store
 from tests.simulation.real.target import Target
 from tests.simulation.real.worker import until_it_answers
-from tests.simulation.world import World, workflows
+from tests.simulation.steps import workflows
+from tests.simulation.world import World
 
 T = TypeVar("T")
 

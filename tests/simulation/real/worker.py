@@ -26,7 +26,7 @@ from tests.simulation.real.broken import broken_as_asked
 from tests.simulation.real.clock import OwnClock, clock_of
 from tests.simulation.real.setup import Setup, ledger_at
 from tests.simulation.real.site import RemoteSite
-from tests.simulation.world import workflows
+from tests.simulation.steps import workflows
 
 T = TypeVar("T")
 

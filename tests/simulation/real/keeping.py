@@ -11,7 +11,8 @@ from tests.simulation.history import Found, Happening, History, Order
 
 def keep(history: History, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(history)), encoding="utf-8")
+    told = asdict(history) | {"killers": sorted(history.killers), "cells": []}
+    path.write_text(json.dumps(told), encoding="utf-8")
 
 
 def kept(path: Path) -> History:
@@ -20,4 +21,6 @@ def kept(path: Path) -> History:
     told["happenings"] = [Happening(*happening) for happening in told["happenings"]]
     told["found"] = {record: Found(*found) for record, found in told["found"].items()}
     told["faults"] = [(at, what) for at, what in told["faults"]]
+    told["left_open"] = [(record, name) for record, name in told["left_open"]]
+    told |= {"killers": frozenset(told["killers"]), "cells": set()}
     return History(**told)

@@ -68,5 +68,6 @@ def _paced(script: Script) -> Script:
 
 
 def _paced_do(do: Do) -> Do:
-    word = Word.CALL if do.word is Word.POISON else do.word  # a machine here is ended by faults alone
-    return do._replace(word=word, seconds=do.seconds * PACE, children=tuple(_paced(child) for child in do.children))
+    if do.word is Word.POISON:  # which step ends its process here is drawn by ``poisons_of``
+        do = do._replace(word=Word.CALL, times=0)
+    return do._replace(seconds=do.seconds * PACE, children=tuple(_paced(child) for child in do.children))

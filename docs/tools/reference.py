@@ -63,6 +63,7 @@ def statements() -> list[Statement]:
         ROOT / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
         *sorted((ROOT / "docs/guides").glob("*.md")),
+        *sorted((ROOT / "docs/workspace").glob("*.md")),
     ]:
         if page != PAGE:
             name = page.relative_to(ROOT).as_posix()

@@ -293,6 +293,7 @@ class Client:
     halt = _lent("orders", Orders.halt)
     pause = _lent("orders", Orders.pause)
     resume = _lent("orders", Orders.resume)
+    reach = _lent("orders", Orders.reach)
 
 
 def _ledger(given: object, clock: Clock) -> Ledger:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from quire.client.link import Link
-from quire.model.change import Order, Standing
+from quire.model.change import Order, Reach, Standing
+from quire.model.record import Status
+from quire.model.row import replace
 from quire.model.side import EVERYWHERE, Control
 from quire.rules.returning import scope_of, under_way
-from quire.worker.returns import bring_back
+from quire.worker.returns import bring_back, held
 
 
 class Orders:
@@ -29,13 +31,26 @@ class Orders:
         The order itself is one commit. Should this process die before all is back, workers bring back the rest.
         """
         standing = await self._order("resume", workflow, "", by, cancelled=cancelled)
-        for order in under_way(standing.controls):
-            if cancelled and scope_of(order) == (workflow or EVERYWHERE):
-                await self._bring_back(order)
-        return standing
+        if not cancelled:
+            return standing
+        mine = [order for order in under_way(standing.controls) if scope_of(order) == (workflow or EVERYWHERE)]
+        return replace(standing, returned=sum([await self._bring_back(order) for order in mine]))
 
-    async def _bring_back(self, order: Control) -> None:
-        await self._link.patiently(lambda: bring_back(self._link.ledger, order))
+    async def reach(self, workflow: str = "") -> Reach:
+        """Count the records that a halt of this workflow, or of all, stops, and those that a resume lets go on."""
+        if workflow:
+            await self._link.definition(workflow)
+        counts = [each for each in await self._link.counts() if workflow in ("", each.workflow)]
+
+        def of(*statuses: Status) -> int:
+            return sum(each.count for each in counts if each.status in statuses)
+
+        pending, running, asking = of(Status.PENDING), of(Status.RUNNING), of(Status.NEEDS_APPROVAL)
+        found = await self._link.patiently(lambda: held(self._link.ledger, workflow or EVERYWHERE))
+        return Reach(pending + running + asking + of(Status.WAITING), pending, running, asking, *found)
+
+    async def _bring_back(self, order: Control) -> int:
+        return await self._link.patiently(lambda: bring_back(self._link.ledger, order))
 
     async def _order(
         self, word: str, workflow: str, reason: str, by: str | None, *, cancelled: bool = False

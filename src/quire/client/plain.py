@@ -161,6 +161,7 @@ class PlainClient:
     halt = _plain(Client.halt)
     pause = _plain(Client.pause)
     resume = _plain(Client.resume)
+    reach = _plain(Client.reach)
 
 
 def open(ledger: Ledger | str = "sqlite:///.quire/ledger.db", **options: Any) -> PlainClient:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from quire.clock import iso
 from quire.folder.state import dedupe_key
 from quire.ledger.workers import alive
-from quire.model.change import Standing
+from quire.model.change import Reach, Standing
 from quire.model.codec import dump, parse
 from quire.model.event import Event
 from quire.model.fit import needs_value
@@ -201,7 +201,14 @@ def standing_json(standing: Standing) -> dict[str, Any]:
         "paused": [control.scope for control in standing.controls if control.paused],
         "sealed": standing.sealed or None,
         "under_way": [{"record_id": r.record_id, **receipt_json(r)} for r in standing.under_way],
-    }
+    } | ({} if standing.returned is None else {"returned": standing.returned})
+
+
+def held_words(reach: Reach) -> str:
+    """Return what halts hold, as ``it holds 436 records, 400 of which ask a person``."""
+    verb = "asks" if reach.held_asking == 1 else "ask"
+    asking = f", {reach.held_asking:,} of which {verb} a person" if reach.held_asking else ""
+    return f"it holds {'at least ' * reach.more}{counted(reach.held, 'record')}{asking}"
 
 
 # -- the log ---------------------------------------------------------------------------------------------------

@@ -214,6 +214,23 @@ class Standing(Row, frozen=True):
     #: Intents without a receipt before their ``act_by``: what was under way.
     under_way: tuple[Receipt, ...]
     sealed: str = ""
+    #: How many records a resume brought back; None: it was not to bring any back.
+    returned: int | None = None
+
+
+class Reach(Row, frozen=True):
+    """How many records a halt stops, and how many go on when what halts cancelled is brought back."""
+
+    #: Neither ended nor cancelled by a halt: so many a halt stops. Three parts of these follow.
+    open: int
+    pending: int
+    running: int
+    asking: int
+    #: So many ``resume --cancelled`` lets go on, and so many of these asked a person something.
+    held: int
+    held_asking: int
+    #: There were too many cancelled records to count: at least so many are held.
+    more: bool = False
 
 
 class Query(Row, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quire.model.change import Order
+from quire.model.change import Order, Standing
 from quire.model.codec import dump, parse
 from quire.model.record import Record
 from quire.model.row import replace
@@ -27,6 +27,13 @@ def begin(draft: Draft, order: Order, known: Iterable[Control]) -> None:
     scope = _PREFIX + order.scope
     # ``floor``: the epoch in which the records go on. A halt that comes later has a higher one, and holds them again.
     draft.controls[scope] = Control(scope, False, draft.epoch, False, order.by, draft.now, dump(others))
+
+
+def if_given(scope: str, standing: Standing) -> tuple[Control, tuple[Control, ...]]:
+    """Return the order as it would be kept if it were given now, and all orders as they would be then."""
+    then = tuple(replace(each, halted=False) if each.scope == scope else each for each in standing.controls)
+    others = sorted(control.scope for control in then if control.halted)
+    return Control(_PREFIX + scope, False, standing.epoch + 1, False, "", standing.now, dump(others)), then
 
 
 def end(draft: Draft, order: Order) -> None:

@@ -119,10 +119,15 @@ def test_halt_and_what_it_cancelled(project: Project) -> None:
     assert "the ledger is halted" in project.quire().stdout
     assert "  next: quire resume" in project.quire().stdout
 
-    assert "what the halt cancelled goes on" in project.quire("resume", "--cancelled").stdout
+    project.quire("cancel", "p")  # for good: no resume brings it back
+    assert "1 record that a halt cancelled stay so" in project.quire("resume").stdout
+    assert "it holds 1 record, 1 of which asks a person" in project.quire("halt").stdout
+    assert "what the halt cancelled goes on: 1 record" in project.quire("resume", "--cancelled").stdout
+    project.quire("start", "publish", "keyword=x", "--id", "q")
     project.work()
     assert project.record("a").status is Status.NEEDS_APPROVAL
-    assert project.record("p").status is Status.NEEDS_APPROVAL
+    assert project.record("p").status is Status.CANCELLED
+    assert project.record("q").status is Status.NEEDS_APPROVAL
 
 
 def test_a_halt_that_is_not_quiet_in_time_says_so(project: Project) -> None:

@@ -206,6 +206,36 @@ async def test_a_halt_is_told_everywhere_and_refuses_starts() -> None:
         assert paused["paused"] == ["order"]
 
 
+async def test_a_halt_says_how_many_records_it_stops_and_a_resume_how_many_go_on() -> None:
+    async with opened() as client, calling(client) as http:
+        nothing = (await http.get("/api/reach")).json()
+        for name in ("a1", "a2", "a3", "a4"):
+            await asking(client, name)
+        await client.start("order", {}, id="o1")
+        await client.answer("a4", "reject")
+        await client.work()
+        await client.cancel("a3")  # a person did that, and no resume takes it back
+        before = (await http.get("/api/reach")).json()
+        only = (await http.get("/api/reach", params={"workflow": "order"})).json()
+        await http.post("/api/halt", json={"workflow": "publish"})
+        halted = (await http.get("/api/reach")).json()
+        still_held = (await http.get("/api/reach", params={"workflow": "publish"})).json()
+        unknown = await http.get("/api/reach", params={"workflow": "nope"})
+        resumed = (await http.post("/api/resume", json={"workflow": "publish", "cancelled": True})).json()
+        await client.work()
+        after = (await http.get("/api/reach")).json()
+
+        assert set(nothing.values()) == {0}
+        assert before | {"open": 3, "asking": 2, "held": 0} == before
+        assert only["open"] == 1 and only["asking"] == 0
+        # The halt of one workflow is no matter of a resume of all.
+        assert halted | {"open": 1, "held": 0} == halted
+        assert still_held | {"open": 0, "held": 2, "held_asking": 2, "more": False} == still_held
+        assert unknown.status_code == 404
+        assert resumed["returned"] == 2
+        assert after == before
+
+
 async def test_ids_with_slashes_and_other_letters_have_an_address() -> None:
     async with opened() as client, calling(client) as http:
         await client.start("order", {}, id="a/b c?d#e/ü")

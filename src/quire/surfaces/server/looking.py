@@ -16,10 +16,11 @@ from quire.explain.stuck import cause_of
 from quire.ledger import engine
 from quire.model.codec import parse
 from quire.model.record import Record, Status
+from quire.model.row import as_dict
 from quire.model.wait import On, load_waits
 from quire.surfaces.server import shapes
 from quire.surfaces.server.acts import GROUPED
-from quire.surfaces.server.asking import RecordId, Viewer, WorkflowName, problems
+from quire.surfaces.server.asking import Filter, RecordId, Viewer, WorkflowName, clean, problems
 from quire.surfaces.server.refusal import json_answer
 from quire.surfaces.server.stream import COLUMNS, Feed, controls_json, counts_json, row
 from quire.workflows import drawing
@@ -159,6 +160,13 @@ async def standing(at: Viewer) -> Response:
     """Whether the ledger is halted or paused, by whom and why, and which effects are under way."""
     found = await at.client.standing()
     return json_answer(words.standing_json(found) | {"controls": controls_json(found)})
+
+
+@router.get("/reach", response_model=shapes.ReachOut, tags=["orders"], responses=problems(404))
+async def reach(at: Viewer, workflow: Filter = "") -> Response:
+    """How many records a halt of all, or of one workflow, would stop, and how many a resume would let go on."""
+    clean(workflow)
+    return json_answer(as_dict(await at.client.reach(workflow)))
 
 
 @router.get(

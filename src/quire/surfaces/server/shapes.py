@@ -275,6 +275,19 @@ class StandingOut(BaseModel):
     sealed: str | None
     under_way: list[Fields]
     controls: list[Fields]
+    returned: int | None = Field(None, description="After resume with 'cancelled': so many records go on.")
+
+
+class ReachOut(BaseModel):
+    """How many records a halt would stop, and how many a resume would let go on."""
+
+    open: int = Field(description="So many a halt stops; pending, running and asking are parts of these.")
+    pending: int
+    running: int
+    asking: int
+    held: int = Field(description="Halts cancelled so many; resume with 'cancelled' lets them go on.")
+    held_asking: int = Field(description="So many of these asked a person something.")
+    more: bool = Field(description="There are too many to count: at least so many are held.")
 
 
 class Said(BaseModel):

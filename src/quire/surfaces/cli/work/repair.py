@@ -9,10 +9,10 @@ import click
 
 from quire.client.client import Client
 from quire.clock import seconds
-from quire.errors import IllegalMove, InputError, QuireError
+from quire.errors import IllegalMove, InputError, LedgerUnavailable, QuireError
 from quire.explain import words
 from quire.ledger.workers import alive
-from quire.model.change import Standing
+from quire.model.change import Reach, Standing
 from quire.model.codec import parse
 from quire.model.record import ENDED, Record, Status
 from quire.model.side import EVERYWHERE
@@ -250,10 +250,25 @@ def resume(session: Session, workflow: str, cancelled: bool) -> None:
     async def work(client: Client) -> None:
         await _no_stop_file(session, client, workflow)
         standing = await client.resume(workflow, cancelled=cancelled)
-        also = "; what the halt cancelled goes on" if cancelled else ""
+        also = "" if standing.returned is None else f"; what the halt cancelled goes on: {_records(standing.returned)}"
         _ordered(session, f"resumed {_what(workflow)}{also}", words.command("pause", workflow), standing)
+        if not cancelled and not session.json and (reach := await _reach(client, workflow)) and reach.held:
+            back = words.command("resume", workflow, options="--cancelled")
+            session.out.say(f"  {_records(reach.held)} that a halt cancelled stay so; {back} lets them go on")
 
     session.with_client(work)
+
+
+def _records(count: int) -> str:
+    return words.counted(count, "record")
+
+
+async def _reach(client: Client, workflow: str) -> Reach | None:
+    """Return what halts hold; None if the ledger does not answer now, for the order itself has landed."""
+    try:
+        return await client.reach(workflow)
+    except LedgerUnavailable:
+        return None
 
 
 async def _no_stop_file(session: Session, client: Client, workflow: str) -> None:
@@ -304,6 +319,8 @@ def halt(session: Session, workflow: str, reason: str, wait: bool, timeout: str)
             )
             for receipt in standing.under_way:
                 session.out.say(f"  {receipt.record_id}: {receipt.name}")
+            if not session.json and (reach := await _reach(client, workflow)):
+                session.out.say(f"  {words.held_words(reach)}")
         if not wait:
             return Exit.OK
         end = client.clock.boottime() + limit

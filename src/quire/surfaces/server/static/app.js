@@ -55,6 +55,16 @@ function navigation() {
   }
 }
 
+const records = (count) => `${count.toLocaleString()} ${count === 1 ? "record" : "records"}`;
+const reachOf = (scope = "") => get(`/api/reach?workflow=${encodeURIComponent(scope)}`).catch(() => null);
+
+// A halt does not wait for a count: without one the dialog says what it does, and not to how many.
+async function halt() {
+  const reach = await Promise.race([reachOf(), new Promise((resolve) => setTimeout(resolve, 2000, null))]);
+  const stops = reach ? `It stops ${records(reach.open)}: ${reach.running.toLocaleString()} running, ${reach.asking.toLocaleString()} asking a person. ` : "";
+  await order("halt", "Halt everything?", `${stops}Nothing starts any more, what waits is cancelled, what runs is asked to stop. It holds until somebody resumes.`, "Halt");
+}
+
 async function order(word, title, text, yes) {
   const given = await ask({ title, text, fields: [{ name: "reason", label: "Reason, shown on every page", required: true }], yes, danger: word === "halt" });
   if (given) act(() => post(`/api/${word}`, given), (value) => (word === "halt" ? `halted; ${value.under_way.length} effects are under way` : "paused"));
@@ -62,8 +72,11 @@ async function order(word, title, text, yes) {
 
 async function resume(control) {
   const scope = control.scope === "*" ? "" : control.scope;
-  const given = await ask({ title: "Resume?", text: control.halted ? "New work starts again." : "Claiming goes on.", fields: control.halted ? [{ name: "cancelled", label: "What the halt cancelled goes on where it stood", check: true, value: true }] : [], yes: "Resume" });
-  if (given) act(() => post("/api/resume", { workflow: scope, cancelled: Boolean(given.cancelled) }), "resumed");
+  const reach = await reachOf(scope);
+  const held = reach ? `${reach.more ? "at least " : ""}${records(reach.held)}${reach.held_asking ? `, ${reach.held_asking.toLocaleString()} of which asked a person` : ""}` : "";
+  const text = control.halted ? `New work starts again.${held ? ` The halt holds ${held}.` : ""}` : `Claiming goes on${reach ? `: ${records(reach.pending)} ${reach.pending === 1 ? "is" : "are"} pending` : ""}.`;
+  const given = await ask({ title: "Resume?", text, fields: control.halted ? [{ name: "cancelled", label: "What the halt cancelled goes on where it stood", check: true, value: true }] : [], yes: "Resume" });
+  if (given) act(() => post("/api/resume", { workflow: scope, cancelled: Boolean(given.cancelled) }), (value) => (value.returned === undefined ? "resumed" : `resumed; ${records(value.returned)} go on`));
 }
 
 function banner() {
@@ -96,7 +109,7 @@ function tools() {
   const may = me.role !== "viewer";
   put(document.getElementById("tools"),
     may ? h("button", { onclick: () => order("pause", "Pause?", "Nothing more is claimed; what runs goes on.", "Pause") }, "Pause") : null,
-    may ? h("button", { class: "danger", onclick: () => order("halt", "Halt everything?", "Nothing starts any more, what waits is cancelled, what runs is asked to stop. It holds until somebody resumes.", "Halt") }, "Halt") : null,
+    may ? h("button", { class: "danger", onclick: halt }, "Halt") : null,
     h("button", { class: "plain who", onclick: person, "aria-label": `Who acts: ${me.name}, ${me.role}` }, me.name ?? "?"),
     h("button", { class: "plain", onclick: theme, "aria-label": "Dark or light", title: "Dark or light" }, "◐"),
     h("button", { class: "plain keys", onclick: help, "aria-label": "Keys", title: "Keys" }, "?"));

@@ -1,5 +1,6 @@
 // The inbox, the errors, the workers.
 import { act, get, post } from "./api.js";
+import { known } from "./live.js";
 import { h, lively, moment, put, recordHref } from "./dom.js";
 import { questionCard } from "./question.js";
 
@@ -8,7 +9,7 @@ export function approvalsPage(main) {
   const none = h("p", { class: "quiet" }, "Nobody is asked anything.");
   put(main, h("h1", {}, "Approvals"), none, place);
   const cards = new Map();
-  return lively(["changes", "reset"], async () => {
+  return lively(["changes", "reset", "standing"], async () => {
     const found = await get("/api/approvals");
     const keys = new Set();
     for (const row of found) {
@@ -23,7 +24,16 @@ export function approvalsPage(main) {
     }
     for (const [key, card] of cards) if (!keys.has(key)) { card.remove(); cards.delete(key); }
     none.hidden = cards.size > 0;
+    if (!none.hidden) await whyNobody(none);
   });
+}
+
+// A halt cancels what asks, so that nobody is asked although much waits for an answer.
+async function whyNobody(place) {
+  const scopes = known.standing.filter((control) => control.halted).map((control) => (control.scope === "*" ? "" : control.scope));
+  const held = await Promise.all(scopes.map((scope) => get(`/api/reach?workflow=${encodeURIComponent(scope)}`)));
+  const count = held.reduce((total, reach) => total + reach.held_asking, 0);
+  put(place, count ? `A halt holds ${held.some((reach) => reach.more) ? "at least " : ""}${count.toLocaleString()} ${count === 1 ? "record that asks" : "records that ask"} a person. They ask again when what it cancelled is resumed.` : "Nobody is asked anything.");
 }
 
 export function errorsPage(main) {

@@ -51,13 +51,19 @@ class Readers:
             while True:
                 await self.look(everything=self.hinted.is_set())
                 self.hinted.clear()
-                sleep = asyncio.ensure_future(self._client.clock.sleep(min(EVERY_SECONDS, 10.0)))
-                hint = asyncio.ensure_future(self.hinted.wait())
-                await asyncio.wait([sleep, hint], return_when=asyncio.FIRST_COMPLETED)
-                sleep.cancel()
-                hint.cancel()
+                await self._rest()
         finally:
             await asyncio.shield(self.release())
+
+    async def _rest(self) -> None:
+        sleep = self._client.clock.sleep(min(EVERY_SECONDS, 10.0))
+        waits = [asyncio.ensure_future(wait) for wait in (sleep, self.hinted.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     async def release(self) -> None:
         """Give every cursor back."""

@@ -157,7 +157,7 @@ async def test_the_commands_of_the_containers_run_by_hand_against_postgresql(pos
             ready = await http.get("/ready")
             stranger = await http.get("/api/records", headers={"Authorization": ""})
             await http.post("/api/records", json={"workflow": "hello", "record_id": "h1", "data": {"name": "Mars"}})
-            while not (asked := (await http.get("/api/approvals")).json()):
+            while not (asked := (await http.get("/api/approvals")).json()["approvals"]):
                 await SYSTEM.sleep(0.05)
             seen = asked[0]["asked"]["hash"]
             await http.post("/api/records/h1/answer", json={"choice": "approve", "seen": seen})

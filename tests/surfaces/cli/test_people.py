@@ -104,6 +104,16 @@ def test_what_waits_for_me(asking: Project) -> None:
     assert "nothing waits for you" in asking.quire("list", "--needs-me", "--as", "eve@x.eu").stderr
 
 
+def test_what_waits_for_me_stands_in_order(asking: Project) -> None:
+    by_age = [row["record_id"] for row in asking.json("list", "--needs-me", "--by", "age")]
+
+    assert sorted(by_age) == ["a", "b", "c"]
+    assert [row["record_id"] for row in asking.json("list", "--needs-me", "--limit", "1")] == by_age[:1]
+    assert "1 of 3 that wait for you are shown" in asking.quire("list", "--needs-me", "--limit", "1").stderr
+    assert "add --needs-me" in asking.error("list", "--by", "age", code=2)
+    assert "'expires'" in asking.error("list", "--needs-me", "--by", "expires", code=2)
+
+
 DOUBTFUL = """
 from quire import Act, Run, effect, workflow
 

@@ -79,6 +79,22 @@ async def test_records_are_listed_filtered_and_paged() -> None:
         assert grid["columns"][0] == "record_id" and len(grid["rows"]) == 3
 
 
+async def test_what_people_are_asked_is_paged_and_filtered() -> None:
+    async with opened() as client, calling(client) as http:
+        for name in ("a1", "a2", "a3"):
+            await asking(client, name)
+        every = (await http.get("/api/approvals")).json()
+        second = (await http.get("/api/approvals", params={"limit": 1, "offset": 1, "by": "age"})).json()
+        none = (await http.get("/api/approvals", params={"workflow": "order"})).json()
+        odd = [await http.get("/api/approvals", params=given) for given in ({"by": "name"}, {"offset": -1})]
+
+        assert [row["record_id"] for row in every["approvals"]] == ["a1", "a2", "a3"]
+        assert every["total"] == 3 and every["workflows"] == {"publish": 3}
+        assert [row["record_id"] for row in second["approvals"]] == ["a2"] and second["total"] == 3
+        assert none == {"approvals": [], "total": 0, "workflows": {"publish": 3}}
+        assert [answer.status_code for answer in odd] == [422, 422]
+
+
 async def test_an_edit_holds_the_version_that_was_read() -> None:
     async with opened() as client, calling(client) as http:
         await asking(client)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 from playwright.sync_api import Browser, expect
 
+from quire import Run, Workflow
 from quire.client.client import Client
 from quire.model.record import Status
-from tests.surfaces.server.conftest import Site
+from tests.surfaces.server.conftest import Site, running
 from tests.surfaces.server.watched import Watched
 
 pytestmark = pytest.mark.browser
@@ -42,4 +47,80 @@ def test_a_halt_says_what_it_stops_and_holds_and_a_resume_what_goes_on(browser: 
     expect(page.get_by_text("resumed; 3 records go on")).to_be_visible()
     expect(page.locator("article.card")).to_have_count(3)
     assert site.do(lambda client: client.get("art-0")).status is Status.NEEDS_APPROVAL
+    watched.end()
+
+
+def make_offer() -> Workflow[dict[str, Any], str, None]:
+    offer: Workflow[dict[str, Any], str, None] = Workflow("offer", result=str)
+
+    @offer.step
+    async def ask(run: Run[dict[str, Any]]) -> str:
+        return str(await run.ask("Take it?", expires=run.data["expires"], by=run.data["by"]))
+
+    return offer
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Site]:
+    """A site where 61 questions wait; the last one that was asked but one expires next."""
+    with running(f"sqlite:///{tmp_path}/ledger.db", more=[make_offer()]) as site:
+
+        async def start(client: Client) -> None:
+            for number in range(59):
+                await client.start("publish", {"keyword": f"word {number}"}, id=f"art-{number:02}")
+            await client.start("offer", {"expires": "1h", "by": ["somebody@else.eu"]}, id="soon")
+            await client.start("offer", {"expires": "9h", "by": []}, id="later")
+
+        site.do(start)
+        yield site
+
+
+@pytest.mark.parametrize("wide", [1280, 390])
+def test_all_that_waits_is_shown_page_by_page_and_what_expires_next_first(
+    browser: Browser, full: Site, wide: int
+) -> None:
+    watched = Watched(browser, full, wide)
+    page = watched.go("approvals")
+    cards = page.locator("article.card")
+    count = page.locator("main").get_by_role("status")
+    expect(count).to_have_text("1 to 50 of 61")
+    expect(cards).to_have_count(50)
+    expect(cards.nth(0)).to_have_attribute("aria-label", "Question of soon")
+    expect(cards.nth(1)).to_have_attribute("aria-label", "Question of later")
+    watched.fits()
+    watched.shot("waiting")
+
+    # What is typed stays, whatever is shown meanwhile.
+    cards.nth(1).get_by_label("Note").fill("cheap enough")
+    page.get_by_role("button", name="Next").click()
+    expect(count).to_have_text("51 to 61 of 61")
+    expect(cards).to_have_count(12)
+    expect(page.get_by_role("button", name="Next")).to_be_disabled()
+    page.reload()
+    expect(count).to_have_text("51 to 61 of 61")
+    expect(cards).to_have_count(11)
+    page.get_by_role("button", name="Previous").click()
+    expect(count).to_have_text("1 to 50 of 61")
+
+    # One is answered: the next comes in for it.
+    page.get_by_role("article", name="Question of later").get_by_role("button", name="approve").click()
+    expect(count).to_have_text("1 to 50 of 60")
+    expect(cards).to_have_count(50)
+
+    # What others are asked is not mine; a workflow and another order are chosen, too.
+    page.get_by_label("Mine").check()
+    expect(count).to_have_text("1 to 50 of 59")
+    expect(page.get_by_role("article", name="Question of soon")).to_have_count(0)
+    page.get_by_label("Workflow").select_option("publish")
+    page.get_by_label("Mine").uncheck()
+    expect(count).to_have_text("1 to 50 of 59")
+    page.get_by_label("Workflow").select_option("offer")
+    expect(cards).to_have_count(1)
+    page.get_by_label("Mine").check()
+    expect(page.get_by_text("Nothing that fits this choice waits for an answer.")).to_be_visible()
+    page.get_by_label("Workflow").select_option("")
+    page.get_by_label("Order").select_option("age")
+    expect(cards).to_have_count(50)
+    assert page.url.endswith("#/approvals?by=age&mine=1")
+    watched.fits()
     watched.end()

@@ -11,19 +11,21 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from quire.clock import iso
-from quire.explain import stuck, words
+from quire.explain import asking, stuck, words
 from quire.explain.stuck import cause_of
 from quire.ledger import engine
 from quire.model.codec import parse
 from quire.model.record import Record, Status
 from quire.model.row import as_dict
-from quire.model.wait import On, load_waits
 from quire.surfaces.server import shapes
 from quire.surfaces.server.acts import GROUPED
 from quire.surfaces.server.asking import Filter, RecordId, Viewer, WorkflowName, clean, problems
 from quire.surfaces.server.refusal import json_answer
 from quire.surfaces.server.stream import COLUMNS, Feed, controls_json, counts_json, row
 from quire.workflows import drawing
+
+#: More records that ask are not read for one answer.
+MOST_ASKED = 100_000
 
 router = APIRouter(prefix="/api", responses=problems())
 
@@ -59,25 +61,40 @@ async def tables(at: Viewer) -> Response:
     )
 
 
-@router.get("/approvals", response_model=list[dict[str, Any]], tags=["looking"])
-async def approvals(at: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> Response:
-    """What people are asked: the question, what will be approved, what may be edited, and who may answer."""
-    found = await at.client.find(status=(Status.NEEDS_APPROVAL,), limit=limit, order="updated")
-    answer = [
-        {
-            "record_id": record.record_id,
-            "workflow": record.workflow,
-            "step": record.step,
-            "asked_since": iso(record.updated_at),
-            "asked": words.wait_json(wait),
-            "data": parse(record.data),
-            "entry": None if record.entry is None else parse(record.entry),
-        }
-        for record in found
-        for wait in load_waits(record.waits)
-        if wait.on in (On.QUESTION, On.DOUBT)
-    ]
-    return json_answer(answer)
+@router.get("/approvals", response_model=shapes.ApprovalsOut, tags=["looking"])
+async def approvals(
+    at: Viewer,
+    workflow: Filter = "",
+    mine: bool = False,
+    by: asking.By = "expiry",
+    offset: Annotated[int, Query(ge=0, le=MOST_ASKED)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """What people are asked: the question, what will be approved, what may be edited, and who may answer.
+
+    ``by``: what expires next first, the longest waiting first, or by workflow. ``mine``: what whoever asks may answer.
+    """
+    clean(workflow)
+    found = asking.asked(await at.client.find(status=(Status.NEEDS_APPROVAL,), limit=MOST_ASKED, order="updated"))
+    if mine:
+        found = [one for one in found if asking.may_answer(one.wait, at.client.who, at.setup.groups)]
+    workflows = Counter(one.record.workflow for one in found)
+    chosen = asking.in_order([one for one in found if workflow in ("", one.record.workflow)], by)
+    page = [_approval(one) for one in chosen[offset : offset + limit]]
+    return json_answer({"approvals": page, "total": len(chosen), "workflows": dict(sorted(workflows.items()))})
+
+
+def _approval(one: asking.Asked) -> dict[str, Any]:
+    record = one.record
+    return {
+        "record_id": record.record_id,
+        "workflow": record.workflow,
+        "step": record.step,
+        "asked_since": iso(record.updated_at),
+        "asked": words.wait_json(one.wait),
+        "data": parse(record.data),
+        "entry": None if record.entry is None else parse(record.entry),
+    }
 
 
 @router.get("/counts", response_model=list[list[Any]], tags=["looking"])

@@ -278,6 +278,14 @@ class StandingOut(BaseModel):
     returned: int | None = Field(None, description="After resume with 'cancelled': so many records go on.")
 
 
+class ApprovalsOut(BaseModel):
+    """One page of what people are asked."""
+
+    approvals: list[Fields]
+    total: int = Field(description="So many fit what was asked for, on all pages.")
+    workflows: dict[str, int] = Field(description="How many wait in each workflow, whichever was asked for.")
+
+
 class ReachOut(BaseModel):
     """How many records a halt would stop, and how many a resume would let go on."""
 

@@ -9,7 +9,9 @@ import click
 
 from quire.client.client import Client
 from quire.clock import iso
+from quire.errors import InputError
 from quire.explain import words
+from quire.explain.asking import BY, By, asked, in_order, may_answer, records_of
 from quire.folder.state import next_step
 from quire.ledger.workers import alive
 from quire.model.codec import parse
@@ -21,7 +23,6 @@ from quire.surfaces.cli.command import Session, named, verb, workflow_option
 from quire.surfaces.cli.completing import records, steps
 from quire.surfaces.cli.output import on_one_line
 from quire.surfaces.cli.spelling import check_names, statuses
-from quire.surfaces.cli.work.people import for_me
 from quire.worker.last_tick import comes, last_tick
 from quire.worker.slices import step_times, too_long
 
@@ -128,6 +129,12 @@ async def _why_unclaimed(client: Client, live: Sequence[Worker], now: float) -> 
     "--parent", default="", callback=named, shell_complete=records, metavar="ID", help="Children of this record."
 )
 @click.option("--needs-me", is_flag=True, help="Those that ask something that I may answer.")
+@click.option(
+    "--by",
+    type=click.Choice(BY),
+    default=None,
+    help="The order of --needs-me: what expires next first (as it is without this), the longest waiting, by workflow.",
+)
 @click.option("--stuck", is_flag=True, help="In ERROR, in doubt, without a worker: what does not move by itself.")
 @click.option(
     "--limit", "-n", type=click.IntRange(1, 1_000_000), default=50, show_default=True, help="At most so many."
@@ -140,10 +147,13 @@ def list_(
     step: str,
     parent: str,
     needs_me: bool,
+    by: By | None,
     stuck: bool,
     limit: int,
 ) -> None:
-    """List records, the latest first. TEXT is a part of their id."""
+    """List records, the latest first; of those that need me, what expires next. TEXT is a part of their id."""
+    if by and not needs_me:
+        raise InputError("--by orders what waits for you; add --needs-me")
 
     async def work(client: Client) -> None:
         await check_names(client, workflow, step)
@@ -162,10 +172,14 @@ def list_(
             return
         if needs_me:
             config = session.config
-            asked = await client.find(
+            found_ = await client.find(
                 workflow=workflow, step=step, status=(Status.NEEDS_APPROVAL,), text=text, limit=100_000, order="updated"
             )
-            chosen = [record for record in asked if for_me(record, config.who, config.groups)][:limit]
+            mine = [each for each in asked(found_) if may_answer(each.wait, config.who, config.groups)]
+            all_mine = records_of(in_order(mine, by or "expiry"))
+            chosen = all_mine[:limit]
+            if len(all_mine) > limit:
+                session.out.note(f"{limit:,} of {len(all_mine):,} that wait for you are shown (--limit)")
         else:
             chosen = await client.find(
                 workflow=workflow, step=step, status=status, parent_id=parent, text=text, limit=limit, order="updated"

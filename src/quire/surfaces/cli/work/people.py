@@ -9,15 +9,15 @@ from typing import Any
 import click
 
 from quire.client.client import Client
-from quire.errors import IllegalMove, InputError
+from quire.errors import IllegalMove
 from quire.explain import words
+from quire.explain.asking import ahead
 from quire.ledger import engine
 from quire.model.record import Record, Status
 from quire.model.wait import On, Wait, load_waits
 from quire.surfaces.cli import values
 from quire.surfaces.cli.command import Session, record_argument, verb
 from quire.surfaces.cli.completing import choices
-from quire.workflows.approval import Vote, check_vote
 
 _NOTE = click.option("--note", default="", metavar="TEXT", help="Why, for the log and for the workflow.")
 _EDIT = click.option(
@@ -33,22 +33,6 @@ def questions(record: Record) -> list[Wait]:
     return [wait for wait in load_waits(record.waits) if wait.on is On.QUESTION]
 
 
-def for_me(record: Record, who: str, groups: dict[str, list[str]]) -> bool:
-    """Return whether the record waits for this person: a question that they may answer, or an effect in doubt."""
-    if record.status is not Status.NEEDS_APPROVAL:
-        return False
-    waits = load_waits(record.waits)
-    return any(wait.on is On.DOUBT or (wait.on is On.QUESTION and _may(wait, who, groups)) for wait in waits)
-
-
-def _may(wait: Wait, who: str, groups: dict[str, list[str]]) -> bool:
-    try:
-        check_vote(wait, Vote(_ahead([wait]), who), groups)
-    except InputError:
-        return False
-    return True
-
-
 async def _say(
     session: Session, client: Client, record_id: str, choice: str, note: str, edits: Sequence[str], seen: str
 ) -> None:
@@ -60,7 +44,7 @@ async def _say(
         changed = values.pairs(edits, schema)
     record = await client.answer(
         record_id,
-        choice or _ahead(asked),
+        choice or ahead(asked),
         note=note,
         edits=changed,
         seen=seen,
@@ -76,17 +60,12 @@ async def _say(
     else:
         then = "is cancelled" if record.status is Status.CANCELLED else f"goes on at {record.step}"
         then = f"now asks {record.question!r}" if record.status is Status.NEEDS_APPROVAL else then
-        sentence = f"answered {text!r} of {record_id} with {choice or _ahead(asked)!r}; it {then}"
+        sentence = f"answered {text!r} of {record_id} with {choice or ahead(asked)!r}; it {then}"
     session.out.acted(
         sentence,
         words.command("retry", record_id, options=f"--from {shlex.quote(record.step)}"),
         **words.record_json(record),
     )
-
-
-def _ahead(asked: list[Wait]) -> str:
-    """The choice that goes ahead; where nothing is asked, any word: the client says what is wrong."""
-    return str((asked[0].about or {}).get("choices", ["approve"])[0]) if asked else "approve"
 
 
 @verb(

@@ -1,11 +1,12 @@
 // The frame of every page: where to go, how the ledger stands, who acts.
 import { act, call, get, post } from "./api.js";
+import { approvalsPage } from "./approvals.js";
 import { ask, h, moment, put } from "./dom.js";
 import { gridHref, gridPage } from "./grid.js";
 import { connect, known, listen } from "./live.js";
 import { machinePage } from "./machine.js";
 import { missionsPage } from "./missions.js";
-import { approvalsPage, errorsPage, workersPage } from "./pages.js";
+import { errorsPage, workersPage } from "./pages.js";
 import { recordPage } from "./record.js";
 
 const main = document.getElementById("main");
@@ -22,7 +23,7 @@ function route() {
   const words = new URLSearchParams(query);
   main.className = page || "records";
   const found = {
-    "": () => gridPage(main, words), record: () => recordPage(main, name), approvals: () => approvalsPage(main),
+    "": () => gridPage(main, words), record: () => recordPage(main, name), approvals: () => approvalsPage(main, words),
     errors: () => errorsPage(main), machine: () => machinePage(main, name), missions: () => missionsPage(main, name), workers: () => workersPage(main),
   }[page];
   if (found) leave = found();

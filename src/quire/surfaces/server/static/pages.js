@@ -1,40 +1,6 @@
-// The inbox, the errors, the workers.
+// The errors, the workers.
 import { act, get, post } from "./api.js";
-import { known } from "./live.js";
 import { h, lively, moment, put, recordHref } from "./dom.js";
-import { questionCard } from "./question.js";
-
-export function approvalsPage(main) {
-  const place = h("div", { class: "cards" });
-  const none = h("p", { class: "quiet" }, "Nobody is asked anything.");
-  put(main, h("h1", {}, "Approvals"), none, place);
-  const cards = new Map();
-  return lively(["changes", "reset", "standing"], async () => {
-    const found = await get("/api/approvals");
-    const keys = new Set();
-    for (const row of found) {
-      const key = `${row.record_id} ${row.asked.hash ?? row.asked.name} ${(row.asked.votes ?? []).length}`;
-      keys.add(key);
-      if (cards.has(key)) continue;
-      const card = h("article", { class: "card", "aria-label": `Question of ${row.record_id}` },
-        h("p", { class: "crumbs" }, h("a", { href: recordHref(row.record_id) }, row.record_id), ` · ${row.workflow} · ${row.step} · since ${moment(row.asked_since)}`),
-        questionCard({ ...row, done: () => { card.remove(); cards.delete(key); none.hidden = cards.size > 0; } }));
-      cards.set(key, card);
-      place.append(card);
-    }
-    for (const [key, card] of cards) if (!keys.has(key)) { card.remove(); cards.delete(key); }
-    none.hidden = cards.size > 0;
-    if (!none.hidden) await whyNobody(none);
-  });
-}
-
-// A halt cancels what asks, so that nobody is asked although much waits for an answer.
-async function whyNobody(place) {
-  const scopes = known.standing.filter((control) => control.halted).map((control) => (control.scope === "*" ? "" : control.scope));
-  const held = await Promise.all(scopes.map((scope) => get(`/api/reach?workflow=${encodeURIComponent(scope)}`)));
-  const count = held.reduce((total, reach) => total + reach.held_asking, 0);
-  put(place, count ? `A halt holds ${held.some((reach) => reach.more) ? "at least " : ""}${count.toLocaleString()} ${count === 1 ? "record that asks" : "records that ask"} a person. They ask again when what it cancelled is resumed.` : "Nobody is asked anything.");
-}
 
 export function errorsPage(main) {
   const place = h("div", { class: "cards" });

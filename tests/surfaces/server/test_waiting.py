@@ -124,3 +124,39 @@ def test_all_that_waits_is_shown_page_by_page_and_what_expires_next_first(
     assert page.url.endswith("#/approvals?by=age&mine=1")
     watched.fits()
     watched.end()
+
+
+def test_questions_are_answered_by_keys(browser: Browser, full: Site) -> None:
+    def status(name: str) -> Status:
+        return full.do(lambda client: client.get(name)).status
+
+    watched = Watched(browser, full, 1280)
+    page = watched.go("approvals?by=age&workflow=publish")
+    cards = page.locator("article.card")
+    expect(cards).to_have_count(50)
+    names = [str(card.get_attribute("aria-label")).removeprefix("Question of ") for card in cards.all()]
+    page.keyboard.press("a")  # none is chosen yet
+    page.keyboard.press("j")
+    expect(page.get_by_role("article", name=f"Question of {names[0]}")).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(page.get_by_role("article", name=f"Question of {names[1]}")).to_be_focused()
+    page.keyboard.press("a")
+    expect(page.get_by_text(f"{names[1]}: approve")).to_be_visible()
+    expect(page.get_by_role("article", name=f"Question of {names[2]}")).to_be_focused()
+    page.keyboard.press("r")
+    expect(page.get_by_text(f"{names[2]}: reject")).to_be_visible()
+
+    # What is typed is text, and after g a letter goes to a page.
+    cards.nth(0).get_by_label("Note").fill("")
+    page.keyboard.type("jar")
+    expect(cards.nth(0).get_by_label("Note")).to_have_value("jar")
+    page.keyboard.press("Escape")
+    cards.nth(1).focus()
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page.get_by_role("button", name="Start a record")).to_be_visible()
+    assert {status(name) for name in (names[0], names[3])} == {Status.NEEDS_APPROVAL}
+    assert Status.NEEDS_APPROVAL not in {status(name) for name in names[1:3]}
+    watched.end()

@@ -130,6 +130,10 @@ function help() {
     "r           retry          a       approve",
     "c           cancel         p       priority",
     "",
+    "In the approvals",
+    "j k         move           a       approve (the first choice)",
+    "                           r       reject",
+    "",
     "?           this",
   ].join("\n"), yes: "Good" });
 }

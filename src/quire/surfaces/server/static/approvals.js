@@ -49,9 +49,14 @@ export function approvalsPage(main, query) {
   }
 
   function card(row, key) {
-    const made = h("article", { class: "card", "aria-label": `Question of ${row.record_id}`, oninput: () => { made.dataset.typed = "1"; } },
+    const made = h("article", { class: "card", tabindex: "-1", "aria-label": `Question of ${row.record_id}`, oninput: () => { made.dataset.typed = "1"; } },
       h("p", { class: "crumbs" }, h("a", { href: recordHref(row.record_id) }, row.record_id), ` · ${row.workflow} · ${row.step} · since ${moment(row.asked_since)}`),
-      questionCard({ ...row, done: () => { made.remove(); cards.delete(key); refresh(); } }));
+      questionCard({ ...row, done: () => {
+        if (made.contains(document.activeElement)) (made.nextSibling ?? made.previousSibling)?.focus();
+        made.remove();
+        cards.delete(key);
+        refresh();
+      } }));
     made.record = row.record_id;
     made.hash = row.asked.hash;
     return made;
@@ -95,7 +100,23 @@ export function approvalsPage(main, query) {
     earlier.hidden = later.hidden = total <= PAGE && state.from === 0;
   }
 
-  return lively(["changes", "reset", "standing"], refresh, 1000);
+  // j and k go from question to question, a and r answer the one that is chosen so. After g a letter names a page.
+  let before = "";
+  function key(event) {
+    const after = before;
+    before = event.key;
+    if (after === "g" || event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const chosen = document.activeElement?.closest("article.card");
+    if (event.key === "j") (chosen ? chosen.nextSibling : place.firstChild)?.focus();
+    if (event.key === "k") chosen?.previousSibling?.focus();
+    const button = { a: "[data-key=a]", r: "[data-key=r]" }[event.key];
+    // Whoever holds the key down answers one question, not all.
+    if (button && !event.repeat && chosen) [...chosen.querySelectorAll(button)].find((one) => one.offsetParent)?.click();
+  }
+
+  addEventListener("keydown", key);
+  const end = lively(["changes", "reset", "standing"], refresh, 1000);
+  return () => { removeEventListener("keydown", key); end(); };
 }
 
 // A halt cancels what asks, so that nobody is asked although much waits for an answer.

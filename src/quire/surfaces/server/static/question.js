@@ -57,5 +57,5 @@ export function questionCard({ record_id, asked, data, entry, send, done }) {
     asked.expires_at ? h("p", { class: "quiet" }, `Expires ${moment(asked.expires_at)}`) : null,
     note,
     h("div", { class: "row" }, (asked.choices ?? []).map((choice, number) =>
-      h("button", { class: number === 0 ? "primary" : choice === "reject" ? "danger" : "", onclick: () => give(choice) }, choice))));
+      h("button", { "data-key": choice === "reject" ? "r" : number === 0 ? "a" : null, class: number === 0 ? "primary" : choice === "reject" ? "danger" : "", onclick: () => give(choice) }, choice))));
 }

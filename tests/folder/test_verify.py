@@ -51,7 +51,7 @@ def log_of(base: Path) -> Path:
         (lambda b: edited(b / "state/state_a.json", status="ERROR"), "state", "state_a.json", "'status' is 'ERROR'"),
         (lambda b: edited(b / "state/state_a.json", version=99), "state", "state_a.json", "'version' is 99"),
         (lambda b: (b / "state/state_a.json").unlink(), "missing", "state_a.json", "is not there"),
-        (lambda b: (b / "state/state_a.json").write_text("oops"), "state", "state_a.json", "no JSON"),
+        (lambda b: (b / "state/state_a.json").write_text("oops"), "state", "state_a.json", "not a JSON object"),
         (
             lambda b: edited(b / "artifacts/receipt_a_PUBLISH.json", published_url="https://evil.example"),
             "receipt",

@@ -84,8 +84,8 @@ def _stays_with_the_ledger(right: Rule) -> Rule:
 
 
 def _no_floor(right: Rule) -> Rule:
-    def order(draft: Any, order: Any) -> None:
-        right(draft, order)
+    def order(draft: Any, order: Any, known: Any) -> None:
+        right(draft, order, known)
         for scope, control in draft.controls.items():
             draft.controls[scope] = replace(control, floor=0)
 

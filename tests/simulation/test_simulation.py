@@ -23,7 +23,7 @@ FOUND = {
     "a halted child counts": 8,
     "a halt is not taken back for what runs": 24,
     "a loss is a try": 16,
-    "an undoing takes no place": 4,
+    "an undoing takes no place": 148,
     "an undo only cancels": 8,
     "a wish is forgotten at the next move": 1,
     "a resume brings back what people cancelled": 21,
@@ -33,23 +33,23 @@ FOUND = {
     "a cap does not count": 4,
     "a signal is heard twice": 18,
     "children are not let go": 4,
+    "a halt holds nothing back": 6,
+    "a wish over a doubt is dropped": 161,
+    "undone in the wrong order": 34,
+    "a signal before its wait is lost": 10,
+    "the last child wakes nobody": 209,
+    "nobody gets a turn": 1,
+    "an effect begins over a wish": 44,
+    "an effect begins under a halt": 181,
+    "a child is born into an old halt": 97,
+    "a rate takes no tokens": 13,
+    "a late answer is the present": 68,
 }
 
 #: Breakages for which nobody has looked long enough with these scripts to keep a seed.
 NOT_YET: set[str] = {
-    "a wish over a doubt is dropped",
-    "a child is born into an old halt",
-    "a late answer is the present",
     "a retry keeps the wish",
-    "a halt holds nothing back",
-    "an effect begins over a wish",
-    "an effect begins under a halt",
     "absence is believed too soon",
-    "undone in the wrong order",
-    "a rate takes no tokens",
-    "a signal before its wait is lost",
-    "the last child wakes nobody",
-    "nobody gets a turn",
 }
 
 

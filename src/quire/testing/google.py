@@ -24,7 +24,9 @@ async def emulated(written: Written) -> AsyncIterator[Emulator]:
     try:
         from hectograph import Emulator
     except ImportError as error:
-        raise DefinitionError("Trial(google=True) needs the emulator: pip install hectograph") from error
+        raise DefinitionError(
+            "Trial(google=True) needs the emulator, hectograph; in a clone of Quire: pip install -e packages/hectograph"
+        ) from error
     from quire.workspace import connected
 
     with Emulator(account=ACCOUNT) as emulator:

@@ -117,9 +117,12 @@ SHOWN = {
     "quire cancel kw_analytics": Shown(BROKEN),
     "quire demo sheet": Shown(goes_on=True),
     "quire demo onboarding": Shown(goes_on=True),
+    "quire connect": Shown(code=2),  # here is no client file of a person
     "quire diff kw_analytics": Shown(APPROVED),
     "quire edit kw_analytics\n": Shown(code=2),  # it opens an editor, and here is no terminal
     "quire export records.xlsx": Shown(APPROVED),
+    "quire google": Shown(code=2),  # nobody has signed in here
+    "quire google work": Shown(),
     "quire list --stuck": Shown(BROKEN),
     "quire logs -f": Shown(goes_on=True),
     "quire mcp --http": Shown(goes_on=True),

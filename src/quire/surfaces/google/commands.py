@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from quire.client.client import Client
-from quire.errors import InputError, NotFound
+from quire.errors import InputError, NotFound, NotNow
 from quire.model.record import ENDED, Record, Status
 from quire.surfaces.cli.command import Exit, Session, verb
 from quire.surfaces.google import project
+from quire.workflows.retry import Fail
 from quire.workspace import connection, single
 from quire.workspace.connection import google as opened
 from quire.workspace.single import NAME, Single
@@ -151,13 +152,13 @@ def pdf(document: str, parent: str) -> dict[str, Any]:
 
 
 @_act("share", "quire google share FILE_ID client@example.com --role reader")
-@click.argument("file")
-@click.argument("who")
+@click.argument("shared", metavar="FILE")
+@click.argument("person", metavar="WHO")
 @click.option("--role", type=click.Choice(["reader", "commenter", "writer"]), default="reader", show_default=True)
 @click.option("--notify", is_flag=True, help="Google mails them.")
-def share(file: str, who: str, role: str, notify: bool) -> dict[str, Any]:
+def share(shared: str, person: str, role: str, notify: bool) -> dict[str, Any]:
     """Let a person open a file."""
-    return {"file": file, "who": who, "role": role, **_some(notify=notify)}
+    return {"file": shared, "who": person, "role": role, **_some(notify=notify)}
 
 
 @_act("row", "quire google row BOOK_ID Clients company=Acme fee=1200")
@@ -187,6 +188,7 @@ def read(session: Session, what: str, thread: bool, using: str) -> None:
 
     async def work() -> str:
         try:
+            await _signed_in(using)
             if not thread:
                 return await docs.read(what, using=using)
             mails = await gmail.thread(what, using=using)
@@ -205,6 +207,14 @@ def read(session: Session, what: str, thread: bool, using: str) -> None:
 # -- what all of them do -------------------------------------------------------------------------------------------
 
 
+async def _signed_in(using: str) -> None:
+    """Refuse the command before there is a record if this connection is not defined or nobody has signed in."""
+    try:
+        await opened(using)
+    except (Fail, NotNow) as error:
+        raise InputError(str(error)) from error
+
+
 def _done(session: Session, data: Single, record_id: str, *, dry_run: bool) -> int:
     project.declare(session)
     if dry_run:
@@ -212,6 +222,7 @@ def _done(session: Session, data: Single, record_id: str, *, dry_run: bool) -> i
 
     async def work() -> Record:
         try:
+            await _signed_in(data.using)
             async with session.client(make=True, workflows=[single.google]) as client:
                 handle = await client.start(NAME, data.model_dump(), id=record_id or None)
                 await client.work()
@@ -225,7 +236,7 @@ def _done(session: Session, data: Single, record_id: str, *, dry_run: bool) -> i
 def _rehearsed(session: Session, data: Single) -> int:
     async def work() -> dict[str, Any]:
         try:
-            await opened(data.using)
+            await _signed_in(data.using)
             return await single.rehearsed(data)
         finally:
             await connection.close()
